@@ -1,0 +1,85 @@
+"""The error tree. Callers catch classes, never texts.
+
+TidemillError
+├── InvalidInput            what a person or program sent is wrong; every problem at once
+│   └── InvalidWorkflow     a definition is wrong
+├── NotFound                the thing named does not exist
+├── Conflict                the request contradicts what is stored
+│   └── StoreOwned          another process owns the SQLite file
+├── IllegalTransition       a state machine was asked for a move that it does not have
+├── MalformedRun            stored data of one run cannot be read: the run is quarantined
+└── Unavailable             try again: a deadlock, a lost connection, a busy or full disk
+    └── CommitUnknown       the commit may or may not have happened
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong with an input: where it is, what it is, and how to mend it."""
+
+    path: str
+    message: str
+    code: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = f"line {self.line}: " if self.line is not None else ""
+        return f"{place}{self.path}: {self.message}" if self.path else f"{place}{self.message}"
+
+
+class TidemillError(Exception):
+    """Anything that Tidemill itself refuses or reports."""
+
+
+class InvalidInput(TidemillError):
+    """Input that is refused, with every problem found in it."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        assert problems, "an invalid input has at least one problem"
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = tuple(problems)
+
+
+class InvalidWorkflow(InvalidInput):
+    """A workflow definition that is refused."""
+
+
+class NotFound(TidemillError):
+    """The thing named does not exist."""
+
+
+class Conflict(TidemillError):
+    """The request contradicts what is stored."""
+
+
+class StoreOwned(Conflict):
+    """Another process owns the store."""
+
+    def __init__(self, message: str, *, pid: int) -> None:
+        super().__init__(message)
+        self.pid = pid
+
+
+class IllegalTransition(TidemillError):
+    """A move that the state machine does not have."""
+
+
+class MalformedRun(TidemillError):
+    """Stored data of one run that cannot be read."""
+
+    def __init__(self, run_id: str, message: str) -> None:
+        super().__init__(f"run {run_id}: {message}")
+        self.run_id = run_id
+
+
+class Unavailable(TidemillError):
+    """A passing fault of the store or the bus: the same call may succeed later."""
+
+
+class CommitUnknown(Unavailable):
+    """The connection was lost during a commit, which may or may not have happened."""

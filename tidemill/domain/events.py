@@ -1,0 +1,120 @@
+"""What can happen to a task. `advance` in transitions.py says what follows."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from tidemill.domain.identifiers import SessionId
+from tidemill.domain.task_run import TaskError, TaskState
+
+
+class Granted(msgspec.Struct, frozen=True):
+    """A session with a free slot gets the task."""
+
+    session_id: SessionId
+
+
+class Succeeded(msgspec.Struct, frozen=True):
+    """The worker reports a result, as JSON; None stands for null."""
+
+    epoch: int
+    result: bytes | None = None
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True):
+    """The worker reports an error, or a timeout of user code."""
+
+    epoch: int
+    error: TaskError
+    final: bool = False  # no retry can mend it
+    timeout: bool = False
+    retry_after_seconds: float | None = None  # the other side asked for this much patience
+
+
+class CancelConfirmed(msgspec.Struct, frozen=True):
+    """The worker has stopped the task that it was asked to stop."""
+
+    epoch: int
+
+
+class Released(msgspec.Struct, frozen=True):
+    """The worker hands the task back, or never got it: nothing was spent."""
+
+    epoch: int
+
+
+class Adopted(msgspec.Struct, frozen=True):
+    """The process that runs the task has a new session."""
+
+    epoch: int
+    session_id: SessionId
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """The session that held the task is gone."""
+
+    epoch: int
+
+
+class Due(msgspec.Struct, frozen=True):
+    """The timer of the task, as it was in this state and epoch, has run out."""
+
+    epoch: int
+    state: TaskState
+
+
+class ParentsEnded(msgspec.Struct, frozen=True):
+    """Some parents have ended, one ending each; the task counts them."""
+
+    endings: tuple[TaskState, ...]
+
+
+class StopRequested(msgspec.Struct, frozen=True):
+    """The run is being stopped."""
+
+
+class Replayed(msgspec.Struct, frozen=True):
+    """Somebody wants a dead letter to be tried again, with fresh budgets."""
+
+
+class Reopened(msgspec.Struct, frozen=True, kw_only=True):
+    """A replay above makes the task wait for its parents again, counters taken anew."""
+
+    waiting: int
+    failed: int
+    skipped: int
+
+
+WorkerReport: TypeAlias = Succeeded | Failed | CancelConfirmed | Released
+"""What a worker can say about a grant."""
+
+Event: TypeAlias = (
+    Granted
+    | WorkerReport
+    | Adopted
+    | Lost
+    | Due
+    | ParentsEnded
+    | StopRequested
+    | Replayed
+    | Reopened
+)
+
+__all__ = [
+    "Adopted",
+    "CancelConfirmed",
+    "Due",
+    "Event",
+    "Failed",
+    "Granted",
+    "Lost",
+    "ParentsEnded",
+    "Released",
+    "Reopened",
+    "Replayed",
+    "StopRequested",
+    "Succeeded",
+    "WorkerReport",
+]

@@ -1,0 +1,70 @@
+"""Facts: what has happened, as the outbox keeps it and the bus carries it.
+
+Every change of state of a run or a task is told by exactly one fact, committed together with the
+change. The state after the change travels along, so that folding the facts rebuilds the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+from tidemill.domain.identifiers import Moment, RunId
+
+
+class FactType(StrEnum):
+    """The names under which facts are published."""
+
+    WORKFLOW_ACCEPTED = "workflow.accepted"  # a large run is stored, its tasks are being written
+    WORKFLOW_STARTED = "workflow.started"
+    WORKFLOW_STOPPING = "workflow.stopping"  # the rest of the run is being cancelled
+    WORKFLOW_COMPLETED = "workflow.completed"
+    WORKFLOW_FAILED = "workflow.failed"
+    WORKFLOW_CANCELLED = "workflow.cancelled"
+    WORKFLOW_REOPENED = "workflow.reopened"
+    TASK_READY = "task.ready"
+    TASK_STARTED = "task.started"
+    TASK_COMPLETED = "task.completed"
+    TASK_RETRYING = "task.retrying"  # an attempt failed, another one follows
+    TASK_FAILED = "task.failed"  # for good: a dead letter
+    TASK_SKIPPED = "task.skipped"
+    TASK_UPSTREAM_FAILED = "task.upstream_failed"
+    TASK_CANCELLING = "task.cancelling"
+    TASK_CANCELLED = "task.cancelled"
+    TASK_REOPENED = "task.reopened"  # waits for its parents again, after a replay
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One change of state. `position` and `task` are absent when it is the run that changed."""
+
+    type: FactType
+    namespace: str
+    run_id: RunId
+    workflow: str
+    at: Moment
+    state: str
+    generation: int = 1
+    task: str | None = None
+    position: int | None = None
+    epoch: int = 0
+    attempt: int = 0
+    failures: int = 0
+    losses: int = 0
+    reason: str | None = None
+    error: str | None = None
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(tuple[Fact, ...])
+
+
+def encode_facts(facts: Sequence[Fact]) -> bytes:
+    """The facts of one transaction, as one row of the outbox holds them."""
+    return _encoder.encode(facts)
+
+
+def decode_facts(data: bytes) -> tuple[Fact, ...]:
+    """Read back what `encode_facts` wrote."""
+    return _decoder.decode(data)

@@ -1,0 +1,46 @@
+"""The bus, as roles see it: it hurries, it never decides."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+import msgspec
+
+from tidemill.domain.facts import Fact
+from tidemill.domain.identifiers import Lane, RunId
+
+
+class Hint(msgspec.Struct, frozen=True, kw_only=True):
+    """Something moved: look at these runs and lanes now instead of at the next poll."""
+
+    runs: tuple[RunId, ...] = ()
+    lanes: tuple[Lane, ...] = ()
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """A fact on its way to the world. `id` is the same each time the fact is published."""
+
+    id: str
+    position: int
+    fact: Fact
+
+
+class Bus(Protocol):
+    """Carries events to whoever subscribed, and hints between schedulers. Both may be lost."""
+
+    async def publish(self, events: Sequence[Event]) -> None:
+        """Hand over events, in order per run; Unavailable when the bus cannot take them."""
+
+    def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
+        """Follow the events published from now on; a slow subscriber loses the oldest ones."""
+
+    async def send_hint(self, hint: Hint) -> None:
+        """Wake the schedulers. Never raises: a lost hint costs one poll interval."""
+
+    def hints(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+        """Follow the hints sent from now on, by anyone."""
+
+    async def close(self) -> None:
+        """Let go of connections; safe to call twice."""
