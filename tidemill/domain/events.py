@@ -56,6 +56,7 @@ class Lost(msgspec.Struct, frozen=True):
     """The session that held the task is gone."""
 
     epoch: int
+    session_id: SessionId
 
 
 class Due(msgspec.Struct, frozen=True):

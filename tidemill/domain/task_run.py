@@ -36,6 +36,10 @@ ENDED = frozenset(
 GRANTED = frozenset({TaskState.RUNNING, TaskState.CANCELLING})
 
 
+ALONE = "alone"
+"""The `hold` of a READY task that may only run in a worker that runs nothing else."""
+
+
 class TaskKind(StrEnum):
     """What a row of the task table stands for. Maps, items and compensations come later."""
 
@@ -105,8 +109,10 @@ class TaskRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def attempt(self) -> int:
-        """The number of the current or next attempt, from 1; releases do not count."""
-        return self.failures + self.losses + 1
+        """The number of the latest attempt, or of the next one before it begins; from 1."""
+        spent = self.failures + self.losses
+        over = self.state in {TaskState.FAILED, TaskState.BACKOFF}
+        return max(1, spent) if over else spent + 1
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,9 +28,6 @@ from tidemill.domain.task_run import Attempt, TaskRun, TaskState
 FORMAT_MAX = 1
 """Rows of a higher format belong to a later release and are left to it."""
 
-ALONE = "alone"
-"""The `hold` of a READY task that may only run in a worker that runs nothing else."""
-
 
 class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run about to be stored, with its input as JSON."""
@@ -98,10 +95,18 @@ class DueTask(NamedTuple):
 
 
 class HeldTask(NamedTuple):
-    """A task granted to a session."""
+    """A task granted to a session; `cancelling` when it is asked to stop."""
 
     token: Token
     started_at: Moment
+    cancelling: bool
+
+
+class LostTask(NamedTuple):
+    """A granted task and the session that seems to be gone."""
+
+    token: Token
+    session_id: SessionId
 
 
 class TaskResult(NamedTuple):
@@ -138,6 +143,9 @@ class RunTable(Protocol):
         With `wait`, block until every lock is had (Unavailable after the lock timeout); without,
         leave out the runs that another transaction holds.
         """
+
+    async def peek(self, run_ids: Sequence[RunId]) -> list[Run]:
+        """Return runs without locking them, in order of id, without those in quarantine."""
 
     async def save(self, runs: Sequence[Run]) -> None:
         """Write back changed runs that this transaction has locked."""
@@ -191,6 +199,9 @@ class SessionTable(Protocol):
 
         Does not stand in the way of `renew`.
         """
+
+    async def held(self, session_id: SessionId) -> list[HeldTask]:
+        """What a session has been granted; complete when this transaction locked it by `get`."""
 
     async def renew(self, session_ids: Sequence[SessionId], expires_at: Moment) -> set[SessionId]:
         """Move the expiry of sessions that are still open; return those that are."""
@@ -285,7 +296,7 @@ class Watch(Protocol):
     async def due_runs(self, limit: int) -> list[RunId]:
         """Open runs whose `due_at` has come and that are not stopping yet."""
 
-    async def lost_tasks(self, limit: int, *, expired: bool) -> list[Token]:
+    async def lost_tasks(self, limit: int, *, expired: bool) -> list[LostTask]:
         """Granted tasks whose session is missing or closed, or (with `expired`) has expired."""
 
     async def unsettled_runs(self, limit: int) -> list[RunId]:

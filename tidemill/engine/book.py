@@ -1,0 +1,120 @@
+"""The book: the ledgers of one transaction, opened, followed and written together.
+
+Everything that changes tasks goes through here, so that state, history and facts are always
+written as one. Each step is one statement for all runs of the batch.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from tidemill.domain.errors import MalformedRun
+from tidemill.domain.facts import Fact, encode_facts
+from tidemill.domain.identifiers import Moment, RunId, TaskKey
+from tidemill.domain.ledger import STOPPABLE, Ledger
+from tidemill.domain.run import Run, RunState
+from tidemill.domain.task_run import TaskRun
+from tidemill.engine.plans import Plans
+from tidemill.ports.store import TaskResult, Transaction
+
+LOADS_MAX = 100
+"""How often one transaction may go back for more rows; each time it gets a full bound of them."""
+
+
+class Book:
+    """The ledgers of one transaction."""
+
+    def __init__(
+        self, tx: Transaction, plans: Plans, now: Moment, chance: Callable[[], float], rows_max: int
+    ) -> None:
+        self.now = now
+        self.ledgers: dict[RunId, Ledger] = {}
+        self._tx = tx
+        self._plans = plans
+        self._chance = chance
+        self._rows_max = rows_max
+
+    async def open_runs(self, run_ids: Sequence[RunId], *, wait: bool) -> None:
+        """Lock runs and open their ledgers; a run that is missing afterwards could not be had."""
+        self._open(await self._tx.runs.lock(run_ids, wait=wait))
+
+    async def peek_runs(self, run_ids: Sequence[RunId]) -> None:
+        """Open ledgers of runs without locking them: enough to grant their READY tasks."""
+        unopened = [run_id for run_id in run_ids if run_id not in self.ledgers]
+        if unopened:
+            self._open(await self._tx.runs.peek(unopened))
+
+    async def load(self, keys: Iterable[TaskKey]) -> None:
+        """Lock rows of open ledgers."""
+        wanted = sorted(key for key in set(keys) if key.run_id in self.ledgers)
+        if wanted:
+            self._supply(await self._tx.tasks.lock(wanted))
+
+    async def take_up(self, run_ids: Iterable[RunId]) -> None:
+        """Load what earlier transactions left to be told."""
+        for run_id in run_ids:
+            ledger = self.ledgers.get(run_id)
+            if ledger is not None and ledger.run.state is RunState.RUNNING:
+                ledger.supply(await self._tx.tasks.lock_untold(run_id, self._rows_max))
+
+    async def follow(self) -> None:
+        """Work out all that follows from what happened, within the bound of rows."""
+        for ledger in self.ledgers.values():
+            if ledger.run.state is RunState.PENDING:
+                ledger.unfold()
+        for _ in range(LOADS_MAX):
+            for ledger in self.ledgers.values():
+                ledger.tell()
+            wanted = [
+                TaskKey(run_id, position)
+                for run_id, ledger in self.ledgers.items()
+                for position in ledger.wanted()
+            ]
+            if not wanted:
+                break
+            await self.load(wanted)
+        for run_id, ledger in self.ledgers.items():
+            if ledger.run.stop is not None and ledger.run.state is RunState.RUNNING:
+                await self._stop(run_id, ledger)
+            ledger.settle()
+
+    async def write(self) -> None:
+        """Write everything that changed, facts last."""
+        ledgers = list(self.ledgers.values())
+        tx = self._tx
+        await tx.tasks.add([task for ledger in ledgers for task in ledger.new_tasks])
+        await tx.tasks.save([task for ledger in ledgers for task in ledger.changed_tasks()])
+        runs = (ledger.changed_run() for ledger in ledgers)
+        await tx.runs.save([run for run in runs if run is not None])
+        results = [TaskResult(key, data) for ledger in ledgers for key, data in ledger.results]
+        await tx.history.add_results(results)
+        attempts = [attempt for ledger in ledgers for attempt in ledger.attempts]
+        await tx.history.add_attempts(attempts)
+        facts: list[Fact] = [fact for ledger in ledgers for fact in ledger.facts]
+        if facts:
+            await tx.outbox.append(encode_facts(facts))
+
+    def _open(self, runs: Sequence[Run]) -> None:
+        plans, broken = self._plans.of(runs)
+        for run in runs:
+            if run.version_id in broken:
+                raise MalformedRun(run.id, broken[run.version_id])
+            plan = plans[run.version_id]
+            self.ledgers[run.id] = Ledger(run, plan, self.now, self._chance, self._rows_max)
+
+    def _supply(self, tasks: Sequence[TaskRun]) -> None:
+        by_run: dict[RunId, list[TaskRun]] = defaultdict(list)
+        for task in tasks:
+            by_run[task.run_id].append(task)
+        for run_id, rows in by_run.items():
+            ledger = self.ledgers[run_id]
+            if any(not 0 <= row.node < len(ledger.plan.nodes) for row in rows):
+                raise MalformedRun(run_id, "a task stands for no node of the definition")
+            ledger.supply(rows)
+
+    async def _stop(self, run_id: RunId, ledger: Ledger) -> None:
+        limit = max(ledger.rows_left, 1)
+        rows = await self._tx.tasks.lock_states(run_id, STOPPABLE, limit)
+        ledger.stop_tasks(rows, more=len(rows) == limit)
+        ledger.tell()

@@ -1,0 +1,179 @@
+"""Admission: which READY tasks get which free slots. The one step through which every grant goes.
+
+Tasks made READY in this very transaction are granted at once, in the same write, unless something
+of equal or higher standing waits for the same workers. What slots remain are filled from the
+store, lane by lane, highest priority first.
+
+A task that has lost several sessions is suspected to kill its worker. It waits on hold and is
+granted only to an idle worker, which then gets nothing else: if it kills again, it dies alone.
+When no worker is idle, one is reserved and gets nothing more until it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from tidemill.domain.identifiers import Lane
+from tidemill.domain.plan import Plan
+from tidemill.domain.task_run import ALONE, TaskRun, TaskState
+from tidemill.engine.book import Book
+from tidemill.ports.store import ReadyLane, Transaction
+from tidemill.scheduler.backlog import Backlog, LaneLook
+from tidemill.scheduler.sessions import AttachedSession
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
+    """A task granted in this transaction, to be sent to its worker after the commit."""
+
+    session: AttachedSession
+    task: TaskRun
+    plan: Plan
+    workflow: str
+    alone: bool
+
+
+class Seats:
+    """Free slots of the sessions that may be granted something in this transaction."""
+
+    def __init__(self, sessions: Iterable[AttachedSession]) -> None:
+        self._sessions = list(sessions)
+        self._free = {session.id: session.free for session in self._sessions}
+        self._idle = {session.id for session in self._sessions if session.idle}
+
+    def count(self, lane: Lane) -> int:
+        """Free slots for tasks of a lane."""
+        return sum(self._free[session.id] for session in self._serving(lane))
+
+    def take(self, lane: Lane) -> AttachedSession | None:
+        """A slot for a task of the lane, where most are free."""
+        best = max(self._serving(lane), key=lambda one: self._free[one.id], default=None)
+        if best is None or self._free[best.id] <= 0:
+            return None
+        self._free[best.id] -= 1
+        self._idle.discard(best.id)
+        return best
+
+    def give_back(self, session: AttachedSession) -> None:
+        """Return a slot that was taken for nothing."""
+        self._free[session.id] += 1
+
+    def idle(self, lane: Lane) -> list[AttachedSession]:
+        """Workers that run nothing and may run tasks of the lane."""
+        return [session for session in self._serving(lane) if session.id in self._idle]
+
+    def take_whole(self, session: AttachedSession) -> None:
+        """Give an idle worker to a single task."""
+        self._free[session.id] = 0
+        self._idle.discard(session.id)
+
+    def reserve(self, lane: Lane) -> None:
+        """Keep the least busy worker of the lane free of new work."""
+        serving = self._serving(lane)
+        if not serving or any(session.reserved for session in serving):
+            return
+        least = min(serving, key=lambda session: len(session.granted))
+        least.reserved = True
+        self._free[least.id] = 0
+
+    def _serving(self, lane: Lane) -> list[AttachedSession]:
+        return [one for one in self._sessions if one.serves(lane.namespace, lane.route)]
+
+
+class Admission:
+    """The admission step of one transaction."""
+
+    def __init__(self, tx: Transaction, book: Book, seats: Seats, backlog: Backlog) -> None:
+        self.grants: list[Grant] = []
+        self.looks: list[LaneLook] = []
+        self.waiting: set[ReadyLane] = set()  # lanes in which this transaction left somebody
+        self._tx = tx
+        self._book = book
+        self._seats = seats
+        self._backlog = backlog
+
+    async def admit(self) -> None:
+        """Grant what can be granted."""
+        await self._admit_suspects()
+        self._admit_fresh()
+        await self._admit_waiting()
+
+    def _admit_fresh(self) -> None:
+        fresh = [task for ledger in self._book.ledgers.values() for task in ledger.ready_tasks()]
+        for task in sorted(fresh, key=lambda task: -task.priority):
+            lane = lane_of(task)
+            behind = self._backlog.waits_before(lane)
+            session = None if behind else self._seats.take(lane)
+            if session is None:
+                self.waiting.add(ReadyLane(lane, alone=False))
+            else:
+                self._grant(task, session)
+
+    async def _admit_waiting(self) -> None:
+        claimed: list[tuple[TaskRun, AttachedSession]] = []
+        for ready, floor in self._backlog.lanes(alone=False):
+            limit = self._seats.count(ready.lane)
+            if limit == 0:
+                continue
+            tasks = await self._claim(ready, floor, limit)
+            for task in tasks:
+                session = self._seats.take(ready.lane)
+                assert session is not None, "a claim asks for no more than there are seats"
+                claimed.append((task, session))
+        await self._grant_claimed(claimed)
+
+    async def _admit_suspects(self) -> None:
+        claimed: list[tuple[TaskRun, AttachedSession]] = []
+        for ready, floor in self._backlog.lanes(alone=True):
+            idle = self._seats.idle(ready.lane)
+            if not idle:
+                self._seats.reserve(ready.lane)
+                continue
+            for task, session in zip(
+                await self._claim(ready, floor, len(idle)), idle, strict=False
+            ):
+                self._seats.take_whole(session)
+                claimed.append((task, session))
+        await self._grant_claimed(claimed)
+
+    async def _claim(self, ready: ReadyLane, floor: int, limit: int) -> list[TaskRun]:
+        claim = await self._tx.tasks.claim(ready.lane, floor=floor, limit=limit, alone=ready.alone)
+        empty = len(claim.tasks) < limit
+        self.looks.append(LaneLook(lane=ready, floor=claim.floor, empty=empty))
+        return claim.tasks
+
+    async def _grant_claimed(self, claimed: Sequence[tuple[TaskRun, AttachedSession]]) -> None:
+        await self._book.peek_runs(sorted({task.run_id for task, _ in claimed}))
+        for task, session in claimed:
+            if self._is_free(task):
+                self._grant(task, session)
+            else:
+                self._seats.give_back(session)
+
+    def _is_free(self, task: TaskRun) -> bool:
+        """Whether nothing in this transaction has moved the claimed row, and its run is known."""
+        ledger = self._book.ledgers.get(task.run_id)
+        if ledger is None:
+            return False
+        ledger.supply([task])
+        current = ledger.task(task.position)
+        return current is not None and current.state is TaskState.READY
+
+    def _grant(self, task: TaskRun, session: AttachedSession) -> None:
+        ledger = self._book.ledgers[task.run_id]
+        granted = ledger.grant(task.position, session.id)
+        self.grants.append(
+            Grant(
+                session=session,
+                task=granted,
+                plan=ledger.plan,
+                workflow=ledger.run.workflow,
+                alone=task.hold == ALONE,
+            )
+        )
+
+
+def lane_of(task: TaskRun) -> Lane:
+    """Where a READY task waits."""
+    return Lane(task.namespace, task.route, task.priority)

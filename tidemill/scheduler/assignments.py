@@ -1,0 +1,82 @@
+"""Assignments: what a worker needs to run a granted task, gathered after the commit."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+
+from tidemill.domain.events import Failed
+from tidemill.domain.identifiers import RunId, TaskKey
+from tidemill.domain.task_run import TaskError
+from tidemill.ports.store import Payloads
+from tidemill.protocol.messages import Assignment
+from tidemill.scheduler.admission import Grant
+from tidemill.scheduler.inbox import TaskItem
+
+INPUTS_KEPT_MAX = 2_000
+
+
+class Assignments:
+    """Builds assignments; remembers the inputs of the runs seen last."""
+
+    def __init__(self, payloads: Payloads, bytes_max: int) -> None:
+        self._payloads = payloads
+        self._bytes_max = bytes_max
+        self._inputs: OrderedDict[RunId, bytes] = OrderedDict()
+
+    async def build(
+        self, grants: Sequence[Grant], known: Mapping[TaskKey, bytes]
+    ) -> list[tuple[Grant, Assignment]]:
+        """One assignment for each grant. `known` are results that need not be read again."""
+        inputs = await self._inputs_of(sorted({grant.task.run_id for grant in grants}))
+        keys = {key for grant in grants for key in _referenced(grant)}
+        results = dict(known)
+        missing = sorted(keys - known.keys())
+        if missing:
+            results |= await self._payloads.results(missing)
+        return [(grant, _assignment(grant, inputs[grant.task.run_id], results)) for grant in grants]
+
+    def too_large(self, assignment: Assignment) -> TaskItem | None:
+        """The failure of a task whose inputs do not fit into a message."""
+        size = len(assignment.run_input) + sum(map(len, assignment.results.values()))
+        if size <= self._bytes_max:
+            return None
+        text = f"its inputs are {size} bytes, the limit is {self._bytes_max}"
+        error = TaskError(type="InputTooLarge", message=text)
+        event = Failed(epoch=assignment.token.epoch, error=error, final=True)
+        return TaskItem(token=assignment.token, event=event)
+
+    async def _inputs_of(self, run_ids: Sequence[RunId]) -> dict[RunId, bytes]:
+        missing = [run_id for run_id in run_ids if run_id not in self._inputs]
+        if missing:
+            self._inputs.update(await self._payloads.inputs(missing))
+        found = {run_id: self._inputs[run_id] for run_id in run_ids}
+        while len(self._inputs) > INPUTS_KEPT_MAX:
+            self._inputs.popitem(last=False)
+        return found
+
+
+def _referenced(grant: Grant) -> list[TaskKey]:
+    node = grant.plan.nodes[grant.task.node]
+    return [TaskKey(grant.task.run_id, parent) for parent in node.references]
+
+
+def _assignment(grant: Grant, run_input: bytes, results: Mapping[TaskKey, bytes]) -> Assignment:
+    node = grant.plan.nodes[grant.task.node]
+    return Assignment(
+        token=grant.task.token,
+        attempt=grant.task.attempt,
+        workflow=grant.workflow,
+        task=node.id,
+        executor=node.spec.executor,
+        params=node.params,
+        inputs=node.inputs,
+        run_input=run_input,
+        results={
+            grant.plan.nodes[key.position].id: results[key]
+            for key in _referenced(grant)
+            if key in results
+        },
+        attempt_seconds=node.spec.timeouts.attempt_seconds,
+        heartbeat_seconds=node.spec.timeouts.heartbeat_seconds,
+    )

@@ -1,0 +1,96 @@
+"""Dispatch: after the commit, tell the workers what concerns them."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from tidemill.domain.errors import Unavailable
+from tidemill.domain.identifiers import SessionId, TaskKey, Token
+from tidemill.protocol import messages
+from tidemill.protocol.messages import Acks, Assignment, Cancels
+from tidemill.scheduler.admission import Grant
+from tidemill.scheduler.assignments import Assignments
+from tidemill.scheduler.desk import Desk
+from tidemill.scheduler.inbox import Item, TaskItem
+from tidemill.scheduler.turn import TurnResult
+
+log = logging.getLogger(__name__)
+
+READ_TRIES_MAX = 3
+
+
+class Dispatch:
+    """Sends assignments, acknowledgements and cancellations."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._assignments = Assignments(desk.store.payloads, desk.config.assignment_bytes_max)
+
+    def count(self, result: TurnResult) -> None:
+        """Take the committed grants into account before anything else can happen."""
+        now = self._desk.clock.monotonic()
+        for grant in result.grants:
+            grant.session.grant(grant.task.token, now)
+            if grant.alone:
+                grant.session.alone = grant.task.token
+                grant.session.reserved = False
+
+    def answer(self, items: Sequence[Item], result: TurnResult) -> None:
+        """Acknowledge reports, and ask workers to stop what was taken from them."""
+        missed = {id(item) for item in result.missed}
+        stale = {item.token for item in result.stale}
+        tokens: dict[SessionId, list[Token]] = defaultdict(list)
+        for item in items:
+            if isinstance(item, TaskItem) and item.reporter and id(item) not in missed:
+                tokens[item.reporter].append(item.token)
+        for session_id, reported in tokens.items():
+            session = self._desk.sessions.get(session_id)
+            if session is not None:
+                session.pending -= len(reported)
+                late = tuple(token for token in reported if token in stale)
+                session.send(Acks(tuple(reported), late))
+        self._ask_to_stop(result.revoked)
+
+    async def send_assignments(
+        self, grants: Sequence[Grant], known: Mapping[TaskKey, bytes]
+    ) -> None:
+        """Send granted tasks to their workers.
+
+        When their inputs cannot be read the grants stay unsent, and are released once the worker
+        has not held them for the start bound.
+        """
+        built = await self._build(grants, known) if grants else []
+        batches: dict[SessionId, list[Assignment]] = defaultdict(list)
+        for grant, assignment in built:
+            failure = self._assignments.too_large(assignment)
+            if failure is None:
+                batches[grant.session.id].append(assignment)
+            else:
+                grant.session.over(assignment.token)
+                await self._desk.inbox.put([failure])
+        for grant, _ in built:
+            batch = batches.pop(grant.session.id, None)
+            if batch:
+                grant.session.send(messages.Assignments(tuple(batch)))
+
+    async def _build(
+        self, grants: Sequence[Grant], known: Mapping[TaskKey, bytes]
+    ) -> list[tuple[Grant, Assignment]]:
+        for _ in range(READ_TRIES_MAX):
+            try:
+                return await self._assignments.build(grants, known)
+            except Unavailable as error:
+                log.warning("inputs of %d grants could not be read: %s", len(grants), error)
+                await self._desk.clock.sleep(0.1)
+        return []
+
+    def _ask_to_stop(self, revoked: Sequence[tuple[SessionId, Token]]) -> None:
+        tokens: dict[SessionId, list[Token]] = defaultdict(list)
+        for session_id, token in revoked:
+            tokens[session_id].append(token)
+        for session_id, asked in tokens.items():
+            session = self._desk.sessions.get(session_id)
+            if session is not None:
+                session.send(Cancels(tuple(asked)))

@@ -1,0 +1,117 @@
+"""The workers connected here: their sessions, slots and grants."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from tidemill.domain.identifiers import SessionId, Token
+from tidemill.domain.routes import serves
+from tidemill.protocol.messages import Hello, ProgressReport, SchedulerMessage
+
+
+class AttachedSession:
+    """One worker process, connected to this scheduler."""
+
+    def __init__(self, session_id: SessionId, hello: Hello, outgoing_max: int) -> None:
+        self.id = session_id
+        self.worker = hello.worker
+        self.namespace = hello.namespace
+        self.queues = frozenset(hello.queues)
+        self.labels = hello.labels
+        self.slots = hello.slots
+        self.granted: dict[Token, float] = {}  # and when, by this process's steady clock
+        self.progress: dict[Token, ProgressReport] = {}
+        self.alone: Token | None = None  # a suspect that must have the worker to itself
+        self.reserved = False  # gets nothing more until it is idle, for a suspect's sake
+        self.pending = 0  # reports received but not yet committed
+        self.held: frozenset[Token] | None = None  # what the worker last said it holds
+        self._missing: dict[Token, float] = {}  # grants that the worker does not hold, since when
+        self.heard = True  # since the last renewal
+        self.departed = False  # said goodbye
+        self.outgoing: asyncio.Queue[SchedulerMessage | None] = asyncio.Queue(outgoing_max)
+
+    @property
+    def free(self) -> int:
+        """Slots that may be filled now."""
+        if self.departed or self.reserved or self.alone in self.granted:
+            return 0
+        return max(0, self.slots - len(self.granted))
+
+    @property
+    def idle(self) -> bool:
+        """Whether the worker runs nothing and could run something."""
+        return not self.departed and self.slots > 0 and not self.granted
+
+    def serves(self, namespace: str, route: str) -> bool:
+        """Whether the worker may run tasks of this route."""
+        return namespace == self.namespace and serves(route, self.queues, self.labels)
+
+    def grant(self, token: Token, at: float) -> None:
+        """Count a committed grant."""
+        self.granted[token] = at
+
+    def over(self, token: Token) -> None:
+        """The worker is done with a grant: its slot is free again."""
+        self.granted.pop(token, None)
+        self.progress.pop(token, None)
+        if self.alone == token:
+            self.alone = None
+
+    def missing_for(self, tokens: Iterable[Token], now: float, seconds: float) -> set[Token]:
+        """Of these grants, which the worker does not hold: those missing for so long by now."""
+        self._missing = {token: self._missing.get(token, now) for token in tokens}
+        return {token for token, since in self._missing.items() if now - since > seconds}
+
+    def send(self, message: SchedulerMessage) -> None:
+        """Queue a message; a worker that does not read its messages is cut off."""
+        try:
+            self.outgoing.put_nowait(message)
+        except asyncio.QueueFull:
+            self.end()
+
+    def end(self) -> None:
+        """End the stream from this side, dropping what was not sent."""
+        while not self.outgoing.empty():
+            self.outgoing.get_nowait()
+        self.outgoing.put_nowait(None)
+
+
+class Sessions:
+    """All sessions attached to this scheduler."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[SessionId, AttachedSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def all(self) -> list[AttachedSession]:
+        """Every attached session, in the order of attaching."""
+        return list(self._sessions.values())
+
+    def get(self, session_id: SessionId | None) -> AttachedSession | None:
+        """A session, if it is attached here."""
+        return None if session_id is None else self._sessions.get(session_id)
+
+    def add(self, session: AttachedSession) -> None:
+        """Attach."""
+        self._sessions[session.id] = session
+
+    def remove(self, session: AttachedSession) -> None:
+        """Detach."""
+        self._sessions.pop(session.id, None)
+
+    def heard_from(self) -> list[AttachedSession]:
+        """Sessions heard from since the last call."""
+        heard = [session for session in self.all() if session.heard]
+        for session in heard:
+            session.heard = False
+        return heard
+
+    def end(self, session_ids: Iterable[SessionId]) -> None:
+        """End the streams of these sessions."""
+        for session_id in session_ids:
+            session = self._sessions.get(session_id)
+            if session is not None:
+                session.end()

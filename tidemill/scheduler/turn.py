@@ -1,0 +1,143 @@
+"""The turn: one batch of what has arrived, one transaction, and what follows from it.
+
+0. Lock the sessions, then the runs of the batch; items of runs that others hold go back.
+1. Apply what happened, guarded by state and epoch; what comes too late is stale.
+2. Tell children, in memory, from the definition.
+3. Settle runs without open tasks.
+4. Admit and grant.
+5. Append all facts as one row of the outbox, last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from tidemill.domain.events import Due, Lost
+from tidemill.domain.identifiers import Moment, RunId, SessionId, Token
+from tidemill.domain.ledger import Ledger
+from tidemill.domain.task_run import ALONE, GRANTED, Reason, TaskState
+from tidemill.engine.book import Book
+from tidemill.engine.plans import Plans
+from tidemill.ports.store import ReadyLane, Store
+from tidemill.scheduler.admission import Admission, Grant, Seats, lane_of
+from tidemill.scheduler.backlog import Backlog, LaneLook
+from tidemill.scheduler.inbox import Item, RunItem, TaskItem
+from tidemill.scheduler.sessions import AttachedSession
+
+FOREVER = 1 << 62
+
+
+class TurnResult(msgspec.Struct, kw_only=True):
+    """What a committed turn leaves to be done outside the store."""
+
+    grants: list[Grant] = []
+    stale: list[TaskItem] = []
+    applied: list[TaskItem] = []
+    revoked: list[tuple[SessionId, Token]] = []  # grants whose workers must be told to stop
+    missed: list[Item] = []
+    again: list[RunId] = []
+    waiting: set[ReadyLane] = set()
+    looks: list[LaneLook] = []
+    due_in: int | None = None  # microseconds until the first timer set by this turn
+
+
+class Turn:
+    """One batch and the means to carry it out. Running it twice is harmless."""
+
+    def __init__(
+        self,
+        items: Sequence[Item],
+        *,
+        patient: bool,
+        plans: Plans,
+        chance: Callable[[], float],
+        rows_max: int,
+    ) -> None:
+        self.items = items
+        self.patient = patient
+        self._plans = plans
+        self._chance = chance
+        self._rows_max = rows_max
+
+    async def run(
+        self, store: Store, sessions: Sequence[AttachedSession], backlog: Backlog
+    ) -> TurnResult:
+        """Carry the batch out in one transaction."""
+        async with store.transaction() as tx:
+            alive = await tx.sessions.lock(self._sessions_to_lock(sessions))
+            now = await tx.now()
+            book = Book(tx, self._plans, now, self._chance, self._rows_max)
+            result = TurnResult()
+            await self._apply(book, alive, result)
+            await book.follow()
+            seats = Seats(session for session in sessions if session.id in alive)
+            admission = Admission(tx, book, seats, backlog)
+            await admission.admit()
+            await book.write()
+        self._conclude(book, admission, result)
+        return result
+
+    def _sessions_to_lock(self, sessions: Sequence[AttachedSession]) -> list[SessionId]:
+        events = (item.event for item in self.items if isinstance(item, TaskItem))
+        suspected = {event.session_id for event in events if isinstance(event, Lost)}
+        return sorted(suspected | {one.id for one in sessions if one.free or one.reserved})
+
+    async def _apply(self, book: Book, alive: set[SessionId], result: TurnResult) -> None:
+        run_ids = sorted({item.run_id for item in self.items})
+        await book.open_runs(run_ids, wait=self.patient)
+        here = [item for item in self.items if item.run_id in book.ledgers]
+        self._set_aside([item for item in self.items if item.run_id not in book.ledgers], result)
+        await book.load(item.token.key for item in here if isinstance(item, TaskItem))
+        await book.take_up(item.run_id for item in here if isinstance(item, RunItem))
+        for item in here:
+            if isinstance(item, TaskItem):
+                _let_happen(book.ledgers[item.run_id], item, alive, result)
+            elif item.stop is not None:
+                _stop(book.ledgers[item.run_id], item.stop)
+
+    def _set_aside(self, absent: Sequence[Item], result: TurnResult) -> None:
+        if self.patient:
+            # Waited for and still not there: the run is gone, or in quarantine.
+            result.stale += [item for item in absent if isinstance(item, TaskItem)]
+        else:
+            result.missed += absent
+
+    def _conclude(self, book: Book, admission: Admission, result: TurnResult) -> None:
+        result.grants = admission.grants
+        result.looks = admission.looks
+        result.waiting = admission.waiting
+        for run_id, ledger in book.ledgers.items():
+            if ledger.unfinished:
+                result.again.append(run_id)
+            for task in ledger.changed_tasks():
+                if task.state is TaskState.READY and task.hold == ALONE:
+                    result.waiting.add(ReadyLane(lane_of(task), alone=True))
+                if task.state is TaskState.CANCELLING and task.session_id is not None:
+                    result.revoked.append((task.session_id, task.token))
+                if task.due_at is not None:
+                    result.due_in = min(task.due_at - book.now, result.due_in or FOREVER)
+
+
+def _let_happen(ledger: Ledger, item: TaskItem, alive: set[SessionId], result: TurnResult) -> None:
+    event = item.event
+    if isinstance(event, Lost) and event.session_id in alive:
+        return  # renewed since the timer looked
+    before = ledger.task(item.token.position)
+    if not ledger.happen(item.token.position, event):
+        result.stale.append(item)
+        return
+    result.applied.append(item)
+    taken_away = isinstance(event, Due | Lost) and before is not None and before.state in GRANTED
+    if taken_away and before is not None and before.session_id is not None:
+        result.revoked.append((before.session_id, before.token))
+
+
+def _stop(ledger: Ledger, reason: Reason) -> None:
+    if reason is not Reason.TIMEOUT or _time_is_over(ledger, ledger.now):
+        ledger.stop(reason)
+
+
+def _time_is_over(ledger: Ledger, now: Moment) -> bool:
+    return ledger.run.due_at is not None and ledger.run.due_at <= now
