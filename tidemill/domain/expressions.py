@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import jmespath
 import msgspec
 from jmespath import exceptions
-from jmespath.functions import Functions
+from jmespath.functions import TYPES_MAP, Functions
 from jmespath.visitor import TreeInterpreter
 
 EXPRESSION_CHARACTERS_MAX = 2_000
@@ -108,8 +108,6 @@ def _parse(text: str) -> Node:
         raise BadExpression("is empty, write a JMESPath expression") from error
     except RecursionError as error:
         raise BadExpression(_TOO_DEEP) from error
-    except ValueError as error:  # a number of more digits than Python reads
-        raise BadExpression(f"is not a JMESPath expression: {error}") from error
     return tree
 
 
@@ -138,11 +136,13 @@ def _check_call(text: str, node: Node) -> None:
     variadic = bool(signature and signature[-1].get("variadic"))
     if given < len(signature) or (given > len(signature) and not variadic):
         least = "at least " if variadic else ""
-        plural = "" if len(signature) == 1 else "s"
         raise BadExpression(
-            f"calls {name}() with {given} arguments, it takes {least}{len(signature)}"
-            f" argument{plural}"
+            f"calls {name}() with {_arguments(given)}, it takes {least}{_arguments(len(signature))}"
         )
+
+
+def _arguments(count: int) -> str:
+    return "1 argument" if count == 1 else f"{count} arguments"
 
 
 def _nodes(tree: Node) -> Iterator[tuple[Node, int]]:
@@ -230,8 +230,9 @@ def _check_scalar(value: Any) -> None:
 
 
 def _type_error_text(error: exceptions.JMESPathTypeError) -> str:
-    expected = " or ".join(error.expected_types)
-    return f"{error.function_name}() takes {expected}, and was given {error.actual_type}"
+    expected = " or ".join(error.expected_types).replace("-", " of ")
+    given = TYPES_MAP.get(error.actual_type, error.actual_type)  # inside a list it is Python's name
+    return f"{error.function_name}() takes {expected}, and was given {given}"
 
 
 __all__ = [

@@ -76,7 +76,9 @@ def input_schema_problems(schema: Mapping[str, Any]) -> Iterator[Problem]:
     except UnusableSchema as error:
         yield _problem(str(error), *error.place)
     except ValidationError as error:
-        yield _problem(_compile_text(error), *error.instance_path)
+        # After the checks above only a pattern can be wrong.
+        text = f"{error.message}: a pattern has no look-around and no back-references"
+        yield _problem(text, *error.instance_path)
     else:
         yield from _default_problems(schema, validator)
 
@@ -194,13 +196,6 @@ def _entry(
         return local_target(schema, value), _pointer(value), followed | {value}
     except UnusableSchema as error:
         raise UnusableSchema(str(error), place) from error
-
-
-def _compile_text(error: ValidationError) -> str:
-    text = error.message
-    if error.kind.name in ("pattern", "format"):
-        return f"{text}: a regular expression without look-around and back-references is needed"
-    return text
 
 
 def _default_problems(

@@ -119,6 +119,16 @@ class Ledger:
         ]
 
     @property
+    def is_stopping(self) -> bool:
+        """Whether what is left of the run is being cancelled."""
+        return self.run.stop is not None and self.run.state is RunState.RUNNING
+
+    @property
+    def must_stop_tasks(self) -> bool:
+        """Whether this turn has begun to stop the run, and so has tasks to stop."""
+        return self.is_stopping and self._stored_run.stop is None
+
+    @property
     def unfinished(self) -> bool:
         """Whether another turn must go on with this run at once."""
         if self.run.state is RunState.PENDING or self._more_to_stop:
@@ -159,7 +169,6 @@ class Ledger:
         self.supply(tasks)
         for task in tasks:
             self.happen(task.position, StopRequested())
-        self.rows_left -= len(tasks)
         self._more_to_stop = more
 
     def reopen(self, due_at: Moment | None) -> None:

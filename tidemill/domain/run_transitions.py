@@ -50,7 +50,7 @@ def advance_run(run: Run, event: RunEvent, now: Moment) -> Run:
             return msgspec.structs.replace(
                 run, state=state, reason=why, ended_at=now, due_at=None, told=None
             )
-        case ((RunState.FAILED | RunState.CANCELLED), RunReopened(due_at)):
+        case ((RunState.RUNNING | RunState.FAILED | RunState.CANCELLED), RunReopened(due_at)):
             return msgspec.structs.replace(
                 run,
                 state=RunState.RUNNING,

@@ -156,6 +156,8 @@ def _text(error: ValidationError) -> str:
             return f"has {len(value):,} characters, at most {error.kind.value:,} are allowed"
         case "maxItems":
             return f"has {len(value):,} entries, at most {error.kind.value:,} are allowed"
+        case "falseSchema" if error.schema_path[-1:] == ["additionalProperties"]:
+            return "takes no fields"
         case "falseSchema":
             return "is not allowed"
         case _:

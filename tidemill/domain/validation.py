@@ -82,11 +82,10 @@ def _validator() -> tuple[dict[str, Any], Draft202012Validator]:
 def _converted(raw: Any) -> Workflow:
     try:
         return msgspec.convert(raw, Workflow)
-    except msgspec.ValidationError:
+    except msgspec.ValidationError as error:
         problems = ProblemList()
         problems.extend(_number_problems(raw["tasks"]))
-        _refuse_any(problems)
-        raise
+        raise InvalidWorkflow(problems.all()) from error
 
 
 def _number_problems(tasks: list[Any]) -> Iterator[Problem]:

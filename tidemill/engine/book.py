@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 
 from tidemill.domain.errors import MalformedRun
 from tidemill.domain.facts import Fact, encode_facts
@@ -34,6 +35,8 @@ class Book:
         self._plans = plans
         self._chance = chance
         self._rows_max = rows_max
+        self._rows_left = rows_max
+        self._taken_up: set[RunId] = set()
 
     async def open_runs(self, run_ids: Sequence[RunId], *, wait: bool) -> None:
         """Lock runs and open their ledgers; a run that is missing afterwards could not be had."""
@@ -56,26 +59,23 @@ class Book:
         for run_id in run_ids:
             ledger = self.ledgers.get(run_id)
             if ledger is not None and ledger.run.state is RunState.RUNNING:
+                self._taken_up.add(run_id)
                 ledger.supply(await self._tx.tasks.lock_untold(run_id, self._rows_max))
 
     async def follow(self) -> None:
         """Work out all that follows from what happened, within the bound of rows."""
         for ledger in self.ledgers.values():
             if ledger.run.state is RunState.PENDING:
-                ledger.unfold()
+                self._spend(ledger, ledger.unfold)
         for _ in range(LOADS_MAX):
             for ledger in self.ledgers.values():
-                ledger.tell()
-            wanted = [
-                TaskKey(run_id, position)
-                for run_id, ledger in self.ledgers.items()
-                for position in ledger.wanted()
-            ]
+                self._spend(ledger, ledger.tell)
+            wanted = self._wanted()
             if not wanted:
                 break
             await self.load(wanted)
         for run_id, ledger in self.ledgers.items():
-            if ledger.run.stop is not None and ledger.run.state is RunState.RUNNING:
+            if ledger.must_stop_tasks or (ledger.is_stopping and run_id in self._taken_up):
                 await self._stop(run_id, ledger)
             ledger.settle()
 
@@ -113,8 +113,23 @@ class Book:
                 raise MalformedRun(run_id, "a task stands for no node of the definition")
             ledger.supply(rows)
 
+    def _spend(self, ledger: Ledger, step: Callable[[], None]) -> None:
+        """Take a step of one ledger out of the bound that all ledgers share."""
+        ledger.rows_left = before = min(ledger.rows_left, self._rows_left)
+        step()
+        self._rows_left -= before - ledger.rows_left
+
+    def _wanted(self) -> list[TaskKey]:
+        keys = (
+            TaskKey(run_id, position)
+            for run_id, ledger in self.ledgers.items()
+            for position in ledger.wanted()
+        )
+        return list(islice(keys, max(self._rows_left, 0)))
+
     async def _stop(self, run_id: RunId, ledger: Ledger) -> None:
-        limit = max(ledger.rows_left, 1)
+        limit = max(self._rows_left, 1)
         rows = await self._tx.tasks.lock_states(run_id, STOPPABLE, limit)
+        self._rows_left -= len(rows)
         ledger.stop_tasks(rows, more=len(rows) == limit)
         ledger.tell()

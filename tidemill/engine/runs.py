@@ -83,8 +83,8 @@ async def start(
     for batch in _batches(starts):
         outcome, lanes = await retrying(partial(_commit, store, batch))
         started += outcome
-        runs = tuple(one.run_id for one in outcome if one.created)
-        await bus.send_hint(Hint(runs=runs, lanes=lanes))
+        large = tuple(one.run_id for one in batch if len(one.plan.nodes) > COMMIT_ROWS_MAX)
+        await bus.send_hint(Hint(runs=large, lanes=lanes))
     return started
 
 
@@ -136,11 +136,13 @@ def _prepare(
 
 def _batches(starts: Sequence[_Start]) -> Iterator[list[_Start]]:
     batch: list[_Start] = []
+    rows = 0
     for one in starts:
-        if batch and sum(other.rows for other in batch) + one.rows > COMMIT_ROWS_MAX:
+        if batch and rows + one.rows > COMMIT_ROWS_MAX:
             yield batch
-            batch = []
+            batch, rows = [], 0
         batch.append(one)
+        rows += one.rows
     if batch:
         yield batch
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from tidemill.domain.identifiers import Lane
+from tidemill.domain.identifiers import Lane, RunId
 from tidemill.domain.plan import Plan
 from tidemill.domain.task_run import ALONE, TaskRun, TaskState
 from tidemill.engine.book import Book
@@ -84,7 +84,10 @@ class Seats:
 class Admission:
     """The admission step of one transaction."""
 
-    def __init__(self, tx: Transaction, book: Book, seats: Seats, backlog: Backlog) -> None:
+    def __init__(
+        self, tx: Transaction, book: Book, seats: Seats, backlog: Backlog, claims_max: int
+    ) -> None:
+        self.claimed: set[RunId] = set()
         self.grants: list[Grant] = []
         self.looks: list[LaneLook] = []
         self.waiting: set[ReadyLane] = set()  # lanes in which this transaction left somebody
@@ -92,6 +95,7 @@ class Admission:
         self._book = book
         self._seats = seats
         self._backlog = backlog
+        self._claims_left = claims_max
 
     async def admit(self) -> None:
         """Grant what can be granted."""
@@ -113,8 +117,8 @@ class Admission:
     async def _admit_waiting(self) -> None:
         claimed: list[tuple[TaskRun, AttachedSession]] = []
         for ready, floor in self._backlog.lanes(alone=False):
-            limit = self._seats.count(ready.lane)
-            if limit == 0:
+            limit = min(self._seats.count(ready.lane), self._claims_left)
+            if limit <= 0:
                 continue
             tasks = await self._claim(ready, floor, limit)
             for task in tasks:
@@ -126,7 +130,7 @@ class Admission:
     async def _admit_suspects(self) -> None:
         claimed: list[tuple[TaskRun, AttachedSession]] = []
         for ready, floor in self._backlog.lanes(alone=True):
-            idle = self._seats.idle(ready.lane)
+            idle = self._seats.idle(ready.lane)[: self._claims_left]
             if not idle:
                 self._seats.reserve(ready.lane)
                 continue
@@ -139,12 +143,15 @@ class Admission:
 
     async def _claim(self, ready: ReadyLane, floor: int, limit: int) -> list[TaskRun]:
         claim = await self._tx.tasks.claim(ready.lane, floor=floor, limit=limit, alone=ready.alone)
+        self._claims_left -= len(claim.tasks)
         empty = len(claim.tasks) < limit
         self.looks.append(LaneLook(lane=ready, floor=claim.floor, empty=empty))
         return claim.tasks
 
     async def _grant_claimed(self, claimed: Sequence[tuple[TaskRun, AttachedSession]]) -> None:
-        await self._book.peek_runs(sorted({task.run_id for task, _ in claimed}))
+        run_ids = {task.run_id for task, _ in claimed}
+        self.claimed |= run_ids
+        await self._book.peek_runs(sorted(run_ids))
         for task, session in claimed:
             if self._is_free(task):
                 self._grant(task, session)

@@ -85,9 +85,10 @@ class Keeper:
             alive = await self._desk.store.renew_sessions(ids, ttl)
             self._desk.sessions.end(set(ids) - alive)
         if self._to_cut:
-            cut, self._to_cut = self._to_cut, set()
+            cut = frozenset(self._to_cut)
             left = round(self._desk.config.lost_stream_seconds * SECOND)
             await self._desk.store.renew_sessions(sorted(cut), left)
+            self._to_cut -= cut
 
     async def reap(self) -> int:
         """Note the tasks of lost sessions for the next turn; return how many."""

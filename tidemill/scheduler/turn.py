@@ -54,12 +54,21 @@ class Turn:
         plans: Plans,
         chance: Callable[[], float],
         rows_max: int,
+        claims_max: int,
     ) -> None:
+        self.claimed: set[RunId] = set()  # runs of the tasks that were claimed from the store
         self.items = items
         self.patient = patient
         self._plans = plans
         self._chance = chance
         self._rows_max = rows_max
+        self._claims_max = claims_max
+
+    def drop(self, run_id: str) -> list[Item]:
+        """Leave the items of one run out of the batch; return them."""
+        dropped = [item for item in self.items if item.run_id == run_id]
+        self.items = [item for item in self.items if item.run_id != run_id]
+        return dropped
 
     async def run(
         self, store: Store, sessions: Sequence[AttachedSession], backlog: Backlog
@@ -73,8 +82,9 @@ class Turn:
             await self._apply(book, alive, result)
             await book.follow()
             seats = Seats(session for session in sessions if session.id in alive)
-            admission = Admission(tx, book, seats, backlog)
+            admission = Admission(tx, book, seats, backlog, self._claims_max)
             await admission.admit()
+            self.claimed = admission.claimed
             await book.write()
         self._conclude(book, admission, result)
         return result
