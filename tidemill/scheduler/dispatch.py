@@ -64,6 +64,8 @@ class Dispatch:
         built = await self._build(grants, known) if grants else []
         batches: dict[SessionId, list[Assignment]] = defaultdict(list)
         for grant, assignment in built:
+            if assignment.token not in grant.session.granted:
+                continue  # given up while its inputs were read: somebody else may have it
             failure = self._assignments.too_large(assignment)
             if failure is None:
                 batches[grant.session.id].append(assignment)

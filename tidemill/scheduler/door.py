@@ -84,8 +84,8 @@ class WorkerDoor:
             ttl_seconds=self._desk.config.session_ttl_seconds,
         )
         handover = await self._carry_out(lambda: self._handovers.arrive(self._desk.store, arrival))
-        if hello.session is not None:
-            self._desk.sessions.end([hello.session])
+        if handover.replaced is not None:
+            self._desk.sessions.end([handover.replaced])
         session = AttachedSession(
             arrival.session_id, hello, self._desk.config.outgoing_messages_max
         )

@@ -34,6 +34,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
 class Handover(msgspec.Struct, kw_only=True):
     """What became of what the worker held and had finished."""
 
+    replaced: SessionId | None = None  # the session that the new one takes the place of
     kept: list[Token] = []
     runs: set[RunId] = set()  # to be looked at: something may follow from what was handed over
 
@@ -50,6 +51,9 @@ class Handovers:
         """Open a session, taking over the worker's earlier one if it can show that secret."""
         hello = arrival.hello
         async with store.transaction() as tx:
+            if await tx.sessions.get(arrival.session_id) is not None:
+                # This very arrival, committed when the reply was lost.
+                return await self._arrived(tx, arrival)
             old = await _proven(tx, hello)
             handover = Handover()
             if old is not None or hello.finished:
@@ -57,6 +61,11 @@ class Handovers:
             now = await tx.now()
             await tx.sessions.open(_session(arrival, now))
         return handover
+
+    async def _arrived(self, tx: Transaction, arrival: Arrival) -> Handover:
+        kept = [task.token for task in await tx.sessions.held(arrival.session_id)]
+        finished = (outcome.token for outcome in arrival.hello.finished)
+        return Handover(kept=kept, runs={token.run_id for token in (*kept, *finished)})
 
     async def depart(self, store: Store, session_id: SessionId) -> Handover:
         """Close the session of a worker that said goodbye; what it held goes back unspent."""
@@ -77,7 +86,7 @@ class Handovers:
         tokens = sorted({*granted, *(outcome.token for outcome in finished)})
         await book.open_runs(sorted({token.run_id for token in tokens}), wait=True)
         await book.load(token.key for token in tokens)
-        handover = Handover(runs=set(book.ledgers))
+        handover = Handover(replaced=old, runs=set(book.ledgers))
         for outcome in finished:
             ledger = book.ledgers.get(outcome.token.run_id)
             if ledger is not None:

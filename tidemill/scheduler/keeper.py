@@ -112,6 +112,8 @@ class Keeper:
         if session.held is None:
             return 0
         stored = await self._desk.store.watch.held_by(session.id)
+        if self._desk.sessions.get(session.id) is not session:
+            return 0  # gone meanwhile: what it said is no news any more
         tokens = {task.token for task in stored}
         strays = [token for token in session.granted if token not in tokens]
         unheld = [token for token in (*tokens, *strays) if token not in session.held]
@@ -123,6 +125,9 @@ class Keeper:
         )
         for token in overdue:
             session.over(token)
+        unreported = (tokens & session.held) - session.granted.keys()
+        if unreported and not session.pending:
+            session.end()  # its report was lost in here: let the worker come back and repeat it
         stopping = {task.token for task in stored if task.cancelling}
         to_stop = [token for token in (*stopping, *strays) if token in session.held]
         if to_stop:
