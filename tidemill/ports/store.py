@@ -308,9 +308,6 @@ class Watch(Protocol):
     async def held_by(self, session_id: SessionId) -> list[HeldTask]:
         """What a session has been granted."""
 
-    async def next_due_at(self) -> Moment | None:
-        """The earliest `due_at` of any task."""
-
 
 class Payloads(Protocol):
     """What an assignment is made of. Immutable once written, so read without locks."""

@@ -1,0 +1,112 @@
+"""Queries that must be fast go by their indexes, also on fresh tables without statistics."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.builders import a_run, a_run_id
+from tests.contract.given import LANE, given
+from tidemill.ports.store import FORMAT_MAX
+from tidemill.stores.postgres import statements as postgres_statements
+from tidemill.stores.postgres.statements import columns
+from tidemill.stores.postgres.store import PostgresStore
+from tidemill.stores.rows import run_to_changes, task_from_row, task_to_changes
+from tidemill.stores.sqlite import connection as sqlite_connection
+from tidemill.stores.sqlite.store import SqliteStore
+
+ROWS = 50_000
+BATCH = 500
+FILL = """
+INSERT INTO task (run_id, position, namespace, node, kind, state, epoch, failures, losses, waiting,
+    failed, skipped, route, priority, format, ready_no)
+SELECT $1, place, 'default', place, 'task', 'READY', 0, 0, 0, 0, 0, 0, 'default', 0, 1, place
+FROM generate_series(0, $2::INTEGER - 1) AS place
+"""
+
+# These look at all rows on purpose: they are rare, or the table is small.
+WHOLE_TABLE = {
+    "close_all_sessions",
+    "find_runs",
+    "list_sessions",
+    "prune_sessions",
+    "prune_outbox",
+}
+
+
+async def test_batches_find_their_rows_by_the_primary_key(postgres: PostgresStore) -> None:
+    run_id = a_run_id()
+    run = a_run(id=run_id)
+    await given(postgres, run)
+    pool = await postgres._pool.get()
+    async with pool.acquire() as connection:
+        await connection.execute("ALTER TABLE task SET (autovacuum_enabled = FALSE)")
+        await connection.execute(FILL, run_id, ROWS)
+        keys = [(run_id, place) for place in range(0, ROWS, ROWS // BATCH)]
+        rows = await connection.fetch(
+            postgres_statements.QUERIES["lock_tasks"], *columns(keys), FORMAT_MAX
+        )
+        changes = columns([task_to_changes(task_from_row(tuple(row))) for row in rows])
+        cases: dict[str, list[object]] = {
+            "lock_tasks": [*columns(keys), FORMAT_MAX],
+            "save_task": [*changes],
+            "read_results": [*columns(keys)],
+            "lock_runs_skipping": [[run_id] * BATCH, FORMAT_MAX],
+            "save_run": [*columns([run_to_changes(run)])],
+        }
+        plans = {
+            name: await connection.fetch(explained(name), *values) for name, values in cases.items()
+        }
+
+    assert len(rows) == BATCH
+    for name, plan in plans.items():
+        text = "\n".join(row[0] for row in plan)
+        assert re.search(r"Index (Only )?Scan using \w+_pkey", text), f"{name}:\n{text}"
+        assert not re.search(r"Seq Scan|Hash Join|Merge Join", text), f"{name}:\n{text}"
+
+
+def explained(name: str) -> str:
+    return "EXPLAIN " + postgres_statements.QUERIES[name]
+
+
+CLAIM = [*LANE, 40_000, 100, FORMAT_MAX]
+NAMED_INDEXES: dict[str, tuple[str, list[object]]] = {
+    "claim_ready": ("task_ready", CLAIM),
+    "claim_ready_alone": ("task_ready_alone", CLAIM),
+    "due_tasks": ("task_due", [10, FORMAT_MAX]),
+    "due_runs": ("run_due", [10, FORMAT_MAX]),
+    "lost_tasks": ("task_granted", [10, True, FORMAT_MAX]),
+    "held_tasks": ("task_granted", ["session"]),
+    "unsettled_runs": ("run_unsettled", [10, FORMAT_MAX]),
+    "ready_lanes": ("task_ready", []),
+    "read_outbox": ("outbox_position", [0, 10]),
+    "stamp_outbox": ("outbox_unstamped", [0, 10]),
+    "list_dead": ("task_dead", ["default", None, None, None, 10]),
+    "list_runs": ("run_listing", [[], "default", None, None, 10]),
+}
+
+
+@pytest.mark.parametrize("name", NAMED_INDEXES)
+async def test_queries_go_by_the_index_that_they_name(postgres: PostgresStore, name: str) -> None:
+    index, values = NAMED_INDEXES[name]
+    pool = await postgres._pool.get()
+    async with pool.acquire() as connection:
+        plan = await connection.fetch(explained(name), *values)
+
+    text = "\n".join(row[0] for row in plan)
+    assert re.search(rf"\b{index}\b", text), text
+    assert "Seq Scan" not in text, text
+
+
+@pytest.mark.parametrize("name", sorted(set(sqlite_connection.QUERIES) - WHOLE_TABLE))
+async def test_no_query_reads_a_whole_table_on_sqlite(
+    sqlite_memory: SqliteStore, name: str
+) -> None:
+    query = "EXPLAIN QUERY PLAN " + sqlite_connection.QUERIES[name]
+    parameters = max((int(number) for number in re.findall(r"\?(\d+)", query)), default=0)
+
+    plan = sqlite_memory._writer.raw.execute(query, [None] * parameters).fetchall()
+
+    read_whole = [row[3] for row in plan if re.fullmatch(r"SCAN (task|run|t|r|s|d|outbox)", row[3])]
+    assert read_whole == []

@@ -1,0 +1,118 @@
+"""The contract of SessionTable and of renewals."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tests.builders import a_session, a_session_id, a_task
+from tests.contract.given import given, now_of
+from tidemill.domain.identifiers import SECOND
+from tidemill.domain.task_run import TaskState
+from tidemill.ports.store import HeldTask, Session, Store
+
+
+async def opened(store: Store, seconds: int) -> Session:
+    session = a_session(expires_at=await now_of(store) + seconds * SECOND)
+    await given(store, session)
+    return session
+
+
+async def found(store: Store, session: Session) -> Session | None:
+    async with store.transaction() as tx:
+        return await tx.sessions.get(session.id)
+
+
+async def closed(store: Store, *sessions: Session) -> None:
+    async with store.transaction() as tx:
+        await tx.sessions.close([session.id for session in sessions])
+
+
+async def test_a_session_comes_back_as_it_was_opened(store: Store) -> None:
+    session = a_session(queues=("default", "gpu"), labels={"zone": "eu"}, slots=8)
+    await given(store, session)
+
+    assert await found(store, session) == session
+
+
+async def test_an_unknown_session_is_none(store: Store) -> None:
+    assert await found(store, a_session()) is None
+
+
+async def test_a_lock_tells_who_is_open_and_unexpired(store: Store) -> None:
+    live, expired, gone = await opened(store, 60), await opened(store, -1), await opened(store, 60)
+    await closed(store, gone)
+
+    async with store.transaction() as tx:
+        ids = [live.id, expired.id, gone.id, a_session_id()]
+        assert await tx.sessions.lock(ids) == {live.id}
+
+
+async def test_a_renewal_moves_the_expiry(store: Store) -> None:
+    session = await opened(store, -1)
+    later = await now_of(store) + 60 * SECOND
+
+    async with store.transaction() as tx:
+        assert await tx.sessions.renew([session.id, a_session_id()], later) == {session.id}
+
+    assert await found(store, session) == msgspec.structs.replace(session, expires_at=later)
+
+
+async def test_a_renewal_of_its_own_counts_from_the_clock_of_the_database(store: Store) -> None:
+    session = await opened(store, -1)
+    before = await now_of(store)
+
+    assert await store.renew_sessions([session.id], 6 * SECOND) == {session.id}
+
+    renewed = await found(store, session)
+    assert renewed is not None
+    assert before + 6 * SECOND <= renewed.expires_at <= await now_of(store) + 6 * SECOND
+
+
+async def test_a_closed_session_stays_closed(store: Store) -> None:
+    session = await opened(store, 60)
+    await closed(store, session)
+    first = await found(store, session)
+
+    await closed(store, session)
+
+    assert await store.renew_sessions([session.id], SECOND) == set()
+    assert first is not None
+    assert first.closed_at is not None
+    assert await found(store, session) == first
+
+
+async def test_a_new_owner_closes_all(store: Store) -> None:
+    one, other = await opened(store, 60), await opened(store, 60)
+
+    async with store.transaction() as tx:
+        await tx.sessions.close_all()
+
+    async with store.transaction() as tx:
+        assert await tx.sessions.lock([one.id, other.id]) == set()
+
+
+async def test_a_session_holds_what_it_was_granted(store: Store) -> None:
+    session = await opened(store, 60)
+    running = a_task(state=TaskState.RUNNING, session_id=session.id, started_at=5)
+    stopping = a_task(state=TaskState.CANCELLING, session_id=session.id, started_at=6)
+    await given(store, running, stopping, a_task(state=TaskState.RUNNING))
+
+    async with store.transaction() as tx:
+        await tx.sessions.get(session.id)
+        held = await tx.sessions.held(session.id)
+
+    assert held == [HeldTask(running.token, 5, False), HeldTask(stopping.token, 6, True)]
+
+
+async def test_old_sessions_are_forgotten_unless_a_task_points_at_them(store: Store) -> None:
+    now = await now_of(store)
+    live, expired, busy = [await opened(store, seconds) for seconds in (60, -60, -60)]
+    await given(store, a_task(state=TaskState.RUNNING, session_id=busy.id))
+
+    async with store.transaction() as tx:
+        assert await tx.sessions.prune(now - 120 * SECOND) == 0
+        assert await tx.sessions.prune(now - SECOND) == 1
+
+    assert await found(store, expired) is None
+    assert await found(store, busy) == busy
+    assert await found(store, live) == live

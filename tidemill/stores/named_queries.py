@@ -1,0 +1,35 @@
+"""Loads SQL from files in which each query stands under a `-- name:` line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+
+NAME_MARK = "-- name:"
+
+
+def load_queries(package: str) -> Mapping[str, str]:
+    """All queries of the `queries` folder of a package, by name; a name stands only once."""
+    queries: dict[str, str] = {}
+    folder = files(package) / "queries"
+    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if not file.name.endswith(".sql"):
+            continue
+        for name, text in parse_queries(file.read_text(encoding="utf-8")).items():
+            assert name not in queries, f"{file.name}: the query {name} is there twice"
+            queries[name] = text
+    return queries
+
+
+def parse_queries(text: str) -> dict[str, str]:
+    """The queries of one file, without their comments: databases need not parse them each time."""
+    queries: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line.startswith(NAME_MARK):
+            name = line.removeprefix(NAME_MARK).strip()
+            assert name not in queries, f"the query {name} is there twice"
+            lines = queries[name] = []
+        elif line.strip() and not line.lstrip().startswith("--"):
+            lines.append(line)
+    return {name: "\n".join(lines).strip().rstrip(";") for name, lines in queries.items()}

@@ -1,0 +1,27 @@
+-- name: add_attempt
+INSERT INTO attempt (
+    run_id, position, epoch, attempt, reason, session_id, started_at, ended_at, error, namespace
+)
+SELECT v.*, (SELECT r.namespace FROM run AS r WHERE r.id = v.run_id)
+FROM unnest(
+    $1::UUID[], $2::INTEGER[], $3::INTEGER[], $4::INTEGER[], $5::TEXT[], $6::TEXT[], $7::BIGINT[],
+    $8::BIGINT[], $9::TEXT[]
+) AS v (run_id, position, epoch, attempt, reason, session_id, started_at, ended_at, error);
+
+-- name: add_result
+INSERT INTO task_result (run_id, position, data, namespace)
+SELECT v.*, (SELECT r.namespace FROM run AS r WHERE r.id = v.run_id)
+FROM unnest($1::UUID[], $2::INTEGER[], $3::BYTEA[]) AS v (run_id, position, data);
+
+-- name: add_log
+-- Index: primary key. Keeps the last bytes, at most as many as the fifth column says; it is the
+-- same in every row.
+INSERT INTO attempt_log (run_id, position, epoch, data, namespace)
+SELECT v.*, (SELECT r.namespace FROM run AS r WHERE r.id = v.run_id)
+FROM unnest($1::UUID[], $2::INTEGER[], $3::INTEGER[], $4::BYTEA[])
+    AS v (run_id, position, epoch, data)
+ON CONFLICT (run_id, position, epoch) DO UPDATE
+SET data = substr(
+    attempt_log.data || excluded.data,
+    greatest(1, length(attempt_log.data) + length(excluded.data) - ($5::INTEGER[])[1] + 1)
+);

@@ -1,0 +1,54 @@
+-- name: append_facts
+INSERT INTO outbox (facts, created_at) VALUES ($1, now_micros());
+
+-- name: take_lead
+-- The row is locked whoever leads.
+INSERT INTO leader (name, holder, until_at) VALUES ($1, $2, $3)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_at = excluded.until_at
+WHERE leader.holder = excluded.holder OR leader.until_at <= now_micros()
+RETURNING name;
+
+-- name: lock_stamped
+SELECT position FROM outbox_cursor WHERE name = '$stamped' FOR UPDATE;
+
+-- name: stamp_outbox
+-- Index: outbox_unstamped, then the primary key.
+UPDATE outbox AS o
+SET position = $1::BIGINT + fresh.rank
+FROM (
+    SELECT number, row_number() OVER (ORDER BY number) AS rank
+    FROM (
+        SELECT number FROM outbox WHERE position IS NULL ORDER BY number LIMIT $2
+    ) AS unstamped
+) AS fresh
+WHERE o.number = fresh.number;
+
+-- name: move_stamped
+UPDATE outbox_cursor SET position = $1 WHERE name = '$stamped';
+
+-- name: read_outbox
+-- Index: outbox_position.
+SELECT number, position, facts
+FROM outbox
+WHERE position > $1
+ORDER BY position
+LIMIT $2;
+
+-- name: read_cursor
+SELECT position FROM outbox_cursor WHERE name = $1;
+
+-- name: move_cursor
+INSERT INTO outbox_cursor (name, position) VALUES ($1, $2)
+ON CONFLICT (name) DO UPDATE
+SET position = greatest(outbox_cursor.position, excluded.position);
+
+-- name: prune_outbox
+-- Index: outbox_position. Without any reader nothing leaves.
+DELETE FROM outbox
+WHERE number IN (
+    SELECT number FROM outbox
+    WHERE position <= (SELECT min(position) FROM outbox_cursor WHERE name <> '$stamped')
+        AND created_at < $1
+    ORDER BY position
+    LIMIT $2
+);

@@ -1,0 +1,82 @@
+-- name: add_run
+INSERT INTO run (
+    id, namespace, workflow, version_id, state, open, failed, ended, next_position, told, stop,
+    generation, quarantine, labels, parent_run, parent_position, created_at, due_at, started_at,
+    ended_at, reason, format, input
+)
+SELECT *
+FROM unnest(
+    $1::UUID[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::TEXT[], $6::INTEGER[], $7::INTEGER[],
+    $8::INTEGER[], $9::INTEGER[], $10::INTEGER[], $11::TEXT[],
+    $12::INTEGER[], $13::TEXT[], $14::TEXT[], $15::UUID[], $16::INTEGER[], $17::BIGINT[],
+    $18::BIGINT[], $19::BIGINT[],
+    $20::BIGINT[], $21::TEXT[], $22::INTEGER[], $23::BYTEA[]
+);
+
+-- name: lock_runs_waiting
+-- Index: primary key.
+SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
+    r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
+    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format
+FROM unnest($1::UUID[]) AS wanted (id)
+JOIN run AS r ON r.id = wanted.id
+WHERE r.quarantine IS NULL AND r.format <= $2
+ORDER BY r.id
+FOR UPDATE OF r;
+
+-- name: lock_runs_skipping
+-- Index: primary key.
+SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
+    r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
+    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format
+FROM unnest($1::UUID[]) AS wanted (id)
+JOIN run AS r ON r.id = wanted.id
+WHERE r.quarantine IS NULL AND r.format <= $2
+ORDER BY r.id
+FOR UPDATE OF r SKIP LOCKED;
+
+-- name: peek_runs
+-- Index: primary key.
+SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
+    r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
+    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format
+FROM unnest($1::UUID[]) AS wanted (id)
+JOIN run AS r ON r.id = wanted.id
+WHERE r.quarantine IS NULL AND r.format <= $2
+ORDER BY r.id;
+
+-- name: save_run
+-- Index: primary key.
+UPDATE run AS r SET
+    state = v.state, open = v.open, failed = v.failed, ended = v.ended,
+    next_position = v.next_position, told = v.told, stop = v.stop, generation = v.generation,
+    due_at = v.due_at, started_at = v.started_at, ended_at = v.ended_at, reason = v.reason,
+    format = v.format
+FROM unnest(
+    $1::UUID[], $2::TEXT[], $3::INTEGER[], $4::INTEGER[], $5::INTEGER[], $6::INTEGER[],
+    $7::INTEGER[], $8::TEXT[], $9::INTEGER[], $10::BIGINT[], $11::BIGINT[], $12::BIGINT[],
+    $13::TEXT[], $14::INTEGER[]
+) AS v (
+    id, state, open, failed, ended, next_position,
+    told, stop, generation, due_at, started_at, ended_at,
+    reason, format
+)
+WHERE r.id = v.id;
+
+-- name: quarantine_run
+UPDATE run SET quarantine = $2 WHERE id = $1;
+
+-- name: hold_tasks
+-- Index: primary key. A hold that is there already comes back when the quarantine ends.
+UPDATE task
+SET hold = CASE WHEN hold IS NULL THEN 'quarantined' ELSE 'quarantined:' || hold END
+WHERE run_id = $1 AND state = 'READY' AND (hold IS NULL OR NOT starts_with(hold, 'quarantined'));
+
+-- name: release_run
+UPDATE run SET quarantine = NULL WHERE id = $1 AND quarantine IS NOT NULL;
+
+-- name: unhold_tasks
+-- Index: primary key.
+UPDATE task
+SET hold = CASE WHEN hold = 'quarantined' THEN NULL ELSE substr(hold, 13) END
+WHERE run_id = $1 AND state = 'READY' AND starts_with(hold, 'quarantined');

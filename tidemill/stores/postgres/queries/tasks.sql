@@ -1,0 +1,107 @@
+-- name: add_task
+INSERT INTO task (
+    run_id, position, namespace, node, kind, state, epoch, failures, losses, waiting, failed,
+    skipped, told, route, priority, hold, due_at, session_id, ready_at, started_at, ended_at,
+    ended_no, reason, error, format, ready_no
+)
+SELECT v.*, CASE WHEN v.state = 'READY' THEN nextval('task_ready_no') END
+FROM unnest(
+    $1::UUID[], $2::INTEGER[], $3::TEXT[], $4::INTEGER[], $5::TEXT[], $6::TEXT[], $7::INTEGER[],
+    $8::INTEGER[], $9::INTEGER[], $10::INTEGER[], $11::INTEGER[],
+    $12::INTEGER[], $13::INTEGER[], $14::TEXT[], $15::INTEGER[], $16::TEXT[], $17::BIGINT[],
+    $18::TEXT[], $19::BIGINT[], $20::BIGINT[], $21::BIGINT[],
+    $22::INTEGER[], $23::TEXT[], $24::TEXT[], $25::INTEGER[]
+) AS v (
+    run_id, position, namespace, node, kind, state, epoch,
+    failures, losses, waiting, failed,
+    skipped, told, route, priority, hold, due_at,
+    session_id, ready_at, started_at, ended_at,
+    ended_no, reason, error, format
+)
+ON CONFLICT (run_id, position) DO NOTHING;
+
+-- name: lock_tasks
+-- Index: primary key.
+SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+    t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
+    t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format
+FROM unnest($1::UUID[], $2::INTEGER[]) AS wanted (run_id, position)
+JOIN task AS t ON t.run_id = wanted.run_id AND t.position = wanted.position
+WHERE t.format <= $3
+ORDER BY t.run_id, t.position
+FOR UPDATE OF t;
+
+-- name: lock_task_states
+-- Index: primary key, read in order of position until `limit` rows match.
+SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+    t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
+    t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format
+FROM task AS t
+WHERE t.run_id = $2 AND t.state = ANY($1::TEXT[]) AND t.format <= $4
+ORDER BY t.position
+LIMIT $3
+FOR UPDATE;
+
+-- name: lock_untold_tasks
+-- Index: task_untold.
+SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+    t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
+    t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format
+FROM task AS t
+WHERE t.run_id = $1 AND t.told IS NOT NULL AND t.format <= $3
+ORDER BY t.position
+LIMIT $2
+FOR UPDATE;
+
+-- name: claim_ready
+-- Index: task_ready.
+SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+    t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
+    t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format, t.ready_no
+FROM task AS t
+WHERE t.state = 'READY' AND t.hold IS NULL
+    AND t.namespace = $1 AND t.route = $2 AND t.priority = $3 AND t.ready_no >= $4
+    AND t.format <= $6
+ORDER BY t.ready_no
+LIMIT $5
+FOR UPDATE SKIP LOCKED;
+
+-- name: claim_ready_alone
+-- Index: task_ready_alone.
+SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+    t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
+    t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format, t.ready_no
+FROM task AS t
+WHERE t.state = 'READY' AND t.hold = 'alone'
+    AND t.namespace = $1 AND t.route = $2 AND t.priority = $3 AND t.ready_no >= $4
+    AND t.format <= $6
+ORDER BY t.ready_no
+LIMIT $5
+FOR UPDATE SKIP LOCKED;
+
+-- name: save_task
+-- Index: primary key.
+UPDATE task AS t SET
+    state = v.state, epoch = v.epoch, failures = v.failures, losses = v.losses,
+    waiting = v.waiting, failed = v.failed, skipped = v.skipped, told = v.told, route = v.route,
+    priority = v.priority, hold = v.hold, due_at = v.due_at, session_id = v.session_id,
+    ready_at = v.ready_at, started_at = v.started_at, ended_at = v.ended_at,
+    ended_no = v.ended_no, reason = v.reason, error = v.error, format = v.format,
+    ready_no = CASE
+        WHEN v.state = 'READY' AND t.state <> 'READY' THEN nextval('task_ready_no')
+        ELSE t.ready_no
+    END
+FROM unnest(
+    $1::UUID[], $2::INTEGER[], $3::TEXT[], $4::INTEGER[], $5::INTEGER[], $6::INTEGER[],
+    $7::INTEGER[], $8::INTEGER[], $9::INTEGER[], $10::INTEGER[], $11::TEXT[],
+    $12::INTEGER[], $13::TEXT[], $14::BIGINT[], $15::TEXT[],
+    $16::BIGINT[], $17::BIGINT[], $18::BIGINT[],
+    $19::INTEGER[], $20::TEXT[], $21::TEXT[], $22::INTEGER[]
+) AS v (
+    run_id, position, state, epoch, failures, losses,
+    waiting, failed, skipped, told, route,
+    priority, hold, due_at, session_id,
+    ready_at, started_at, ended_at,
+    ended_no, reason, error, format
+)
+WHERE t.run_id = v.run_id AND t.position = v.position;

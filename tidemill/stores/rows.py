@@ -1,0 +1,331 @@
+"""Rows to values and back, alike for every database. A row that makes no sense is a MalformedRun.
+
+The order of columns is that of the queries, which is that of the fields of the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from tidemill.domain.errors import MalformedRun
+from tidemill.domain.identifiers import RunId, SessionId, Token, VersionId
+from tidemill.domain.run import Run, RunState
+from tidemill.domain.task_run import Attempt, Reason, TaskError, TaskKind, TaskRun, TaskState
+from tidemill.ports.store import HeldTask, NewRun, Session, StartKey, Version
+from tidemill.stores.statements import Row
+
+_RUN_STATES: Mapping[Any, RunState] = {str(state): state for state in RunState}
+_TASK_STATES: Mapping[Any, TaskState] = {str(state): state for state in TaskState}
+_KINDS: Mapping[Any, TaskKind] = {str(kind): kind for kind in TaskKind}
+_REASONS: Mapping[Any, Reason | None] = {None: None} | {str(reason): reason for reason in Reason}
+
+_encode = msgspec.json.Encoder().encode
+_decode_error = msgspec.json.Decoder(TaskError).decode
+_decode_labels = msgspec.json.Decoder(dict[str, str]).decode
+_decode_queues = msgspec.json.Decoder(tuple[str, ...]).decode
+_UNREADABLE = (KeyError, TypeError, ValueError, msgspec.DecodeError)
+
+
+def run_from_row(row: Row) -> Run:
+    """A run as stored."""
+    try:
+        return _run_from_row(row)
+    except _UNREADABLE as error:
+        raise MalformedRun(str(row[0]), f"its row cannot be read: {error!r}") from error
+
+
+def _run_from_row(row: Row) -> Run:
+    return Run(
+        id=row[0],
+        namespace=row[1],
+        workflow=row[2],
+        version_id=row[3],
+        state=_RUN_STATES[row[4]],
+        open=row[5],
+        failed=row[6],
+        ended=row[7],
+        next_position=row[8],
+        told=row[9],
+        stop=_REASONS[row[10]],
+        generation=row[11],
+        quarantine=row[12],
+        labels=_decode_labels(row[13]),
+        parent_run=row[14],
+        parent_position=row[15],
+        created_at=row[16],
+        due_at=row[17],
+        started_at=row[18],
+        ended_at=row[19],
+        reason=_REASONS[row[20]],
+        format=row[21],
+    )
+
+
+def new_run_to_row(new: NewRun) -> Row:
+    """All columns of a run, its input last."""
+    run = new.run
+    return (
+        run.id,
+        run.namespace,
+        run.workflow,
+        run.version_id,
+        run.state.value,
+        run.open,
+        run.failed,
+        run.ended,
+        run.next_position,
+        run.told,
+        run.stop,
+        run.generation,
+        run.quarantine,
+        _text(run.labels),
+        run.parent_run,
+        run.parent_position,
+        run.created_at,
+        run.due_at,
+        run.started_at,
+        run.ended_at,
+        run.reason,
+        run.format,
+        new.input,
+    )
+
+
+def run_to_changes(run: Run) -> Row:
+    """The key of a run and the columns that may change."""
+    return (
+        run.id,
+        run.state.value,
+        run.open,
+        run.failed,
+        run.ended,
+        run.next_position,
+        run.told,
+        run.stop,
+        run.generation,
+        run.due_at,
+        run.started_at,
+        run.ended_at,
+        run.reason,
+        run.format,
+    )
+
+
+def task_from_row(row: Row) -> TaskRun:
+    """A task as stored."""
+    try:
+        return _task_from_row(row)
+    except _UNREADABLE as error:
+        message = f"the row of task {row[1]} cannot be read: {error!r}"
+        raise MalformedRun(str(row[0]), message) from error
+
+
+def _task_from_row(row: Row) -> TaskRun:
+    return TaskRun(
+        run_id=row[0],
+        position=row[1],
+        namespace=row[2],
+        node=row[3],
+        kind=_KINDS[row[4]],
+        state=_TASK_STATES[row[5]],
+        epoch=row[6],
+        failures=row[7],
+        losses=row[8],
+        waiting=row[9],
+        failed=row[10],
+        skipped=row[11],
+        told=row[12],
+        route=row[13],
+        priority=row[14],
+        hold=row[15],
+        due_at=row[16],
+        session_id=row[17],
+        ready_at=row[18],
+        started_at=row[19],
+        ended_at=row[20],
+        ended_no=row[21],
+        reason=_REASONS[row[22]],
+        error=_error_from_text(row[23]),
+        format=row[24],
+    )
+
+
+def task_to_row(task: TaskRun) -> Row:
+    """All columns of a task."""
+    return (
+        task.run_id,
+        task.position,
+        task.namespace,
+        task.node,
+        task.kind.value,
+        task.state.value,
+        task.epoch,
+        task.failures,
+        task.losses,
+        task.waiting,
+        task.failed,
+        task.skipped,
+        task.told,
+        task.route,
+        task.priority,
+        task.hold,
+        task.due_at,
+        task.session_id,
+        task.ready_at,
+        task.started_at,
+        task.ended_at,
+        task.ended_no,
+        task.reason,
+        _error_to_text(task.error),
+        task.format,
+    )
+
+
+def task_to_changes(task: TaskRun) -> Row:
+    """The key of a task and the columns that may change."""
+    return (
+        task.run_id,
+        task.position,
+        task.state.value,
+        task.epoch,
+        task.failures,
+        task.losses,
+        task.waiting,
+        task.failed,
+        task.skipped,
+        task.told,
+        task.route,
+        task.priority,
+        task.hold,
+        task.due_at,
+        task.session_id,
+        task.ready_at,
+        task.started_at,
+        task.ended_at,
+        task.ended_no,
+        task.reason,
+        _error_to_text(task.error),
+        task.format,
+    )
+
+
+def attempt_from_row(row: Row) -> Attempt:
+    """An earlier attempt as stored."""
+    try:
+        return _attempt_from_row(row)
+    except _UNREADABLE as error:
+        message = f"an attempt of task {row[1]} cannot be read: {error!r}"
+        raise MalformedRun(str(row[0]), message) from error
+
+
+def _attempt_from_row(row: Row) -> Attempt:
+    return Attempt(
+        run_id=row[0],
+        position=row[1],
+        epoch=row[2],
+        attempt=row[3],
+        reason=Reason(row[4]),
+        session_id=row[5],
+        started_at=row[6],
+        ended_at=row[7],
+        error=_error_from_text(row[8]),
+    )
+
+
+def attempt_to_row(attempt: Attempt) -> Row:
+    """All columns of an earlier attempt but its namespace, which is that of the run."""
+    return (
+        attempt.run_id,
+        attempt.position,
+        attempt.epoch,
+        attempt.attempt,
+        attempt.reason.value,
+        attempt.session_id,
+        attempt.started_at,
+        attempt.ended_at,
+        _error_to_text(attempt.error),
+    )
+
+
+def session_from_row(row: Row) -> Session:
+    """A session as stored."""
+    return Session(
+        id=SessionId(row[0]),
+        namespace=row[1],
+        worker=row[2],
+        scheduler=row[3],
+        secret_hash=row[4],
+        slots=row[5],
+        queues=_decode_queues(row[6]),
+        labels=_decode_labels(row[7]),
+        opened_at=row[8],
+        expires_at=row[9],
+        closed_at=row[10],
+    )
+
+
+def session_to_row(session: Session) -> Row:
+    """All columns of a session."""
+    return (
+        session.id,
+        session.namespace,
+        session.worker,
+        session.scheduler,
+        session.secret_hash,
+        session.slots,
+        _text(session.queues),
+        _text(session.labels),
+        session.opened_at,
+        session.expires_at,
+        session.closed_at,
+    )
+
+
+def held_task_from_row(row: Row) -> HeldTask:
+    """A grant as stored."""
+    return HeldTask(Token(*row[:3]), row[3], bool(row[4]))
+
+
+def version_from_row(row: Row) -> Version:
+    """A definition as stored."""
+    return Version(
+        id=VersionId(row[0]), namespace=row[1], name=row[2], spec=row[3], created_at=row[4]
+    )
+
+
+def version_to_row(version: Version) -> Row:
+    """All columns of a definition."""
+    return (version.id, version.namespace, version.name, version.spec, version.created_at)
+
+
+def start_key_from_row(row: Row) -> StartKey:
+    """A start key as stored."""
+    return StartKey(
+        namespace=row[0],
+        kind=row[1],
+        key=row[2],
+        body_hash=row[3],
+        run_id=RunId(row[4]),
+        expires_at=row[5],
+    )
+
+
+def start_key_to_row(key: StartKey) -> Row:
+    """All columns of a start key."""
+    return (key.namespace, key.kind, key.key, key.body_hash, key.run_id, key.expires_at)
+
+
+def _error_from_text(text: str | None) -> TaskError | None:
+    return None if text is None else _decode_error(text)
+
+
+def _error_to_text(error: TaskError | None) -> str | None:
+    # JSON escapes the NUL characters that user code may put into a message; PostgreSQL has none.
+    return None if error is None else _text(error)
+
+
+def _text(value: object) -> str:
+    return _encode(value).decode()

@@ -1,0 +1,141 @@
+"""One SQLite connection: opened, asked by query name, its errors told in the domain's words."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import msgspec
+
+from tidemill.domain.errors import IllegalTransition, TidemillError, Unavailable
+from tidemill.domain.identifiers import Moment
+from tidemill.stores.errors import StoreRefused
+from tidemill.stores.named_queries import load_queries
+from tidemill.stores.statements import Row
+
+MEMORY = ":memory:"
+QUERIES: Mapping[str, str] = load_queries("tidemill.stores.sqlite")
+
+LAST_READY_NO = """
+SELECT max(
+    coalesce((SELECT max(ready_no) FROM task INDEXED BY task_ready
+        WHERE state = 'READY' AND hold IS NULL), 0),
+    coalesce((SELECT max(ready_no) FROM task INDEXED BY task_ready_alone
+        WHERE state = 'READY' AND hold = 'alone'), 0)
+)
+"""
+"""Places in lanes are compared among READY tasks only, so they may begin anew behind these."""
+
+_REFUSED = frozenset(
+    {
+        sqlite3.SQLITE_CONSTRAINT,
+        sqlite3.SQLITE_ERROR,
+        sqlite3.SQLITE_MISMATCH,
+        sqlite3.SQLITE_MISUSE,
+        sqlite3.SQLITE_RANGE,
+        sqlite3.SQLITE_TOOBIG,
+    }
+)
+_encode = msgspec.json.Encoder().encode
+
+
+def connect_writer(path: str) -> sqlite3.Connection:
+    """The connection of the file's owner."""
+    with mapped_errors():
+        raw = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        raw.execute("PRAGMA journal_mode = WAL")
+        raw.execute("PRAGMA synchronous = FULL")
+        raw.execute("PRAGMA busy_timeout = 1000")
+        raw.execute("PRAGMA journal_size_limit = 67108864")
+        raw.execute("PRAGMA cache_size = -16384")
+    return raw
+
+
+def connect_reader(path: str) -> sqlite3.Connection:
+    """A connection that cannot write, whoever owns the file."""
+    with mapped_errors():
+        uri = Path(path).absolute().as_uri() + "?mode=ro"
+        raw = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+        raw.execute("PRAGMA busy_timeout = 1000")
+        raw.execute("PRAGMA query_only = ON")
+    return raw
+
+
+class Connection:
+    """Runs named queries, blocking. Knows `now_micros()` and, as a writer, `next_ready_no()`."""
+
+    def __init__(self, raw: sqlite3.Connection, now: Callable[[], Moment]) -> None:
+        self.raw = raw
+        self._ready_numbers: Iterator[int] | None = None
+        raw.create_function("now_micros", 0, now)
+        raw.create_function("next_ready_no", 0, self._next_ready_no)
+
+    def fetch(self, name: str, *values: object) -> list[Row]:
+        """Rows of a query; a list among the values travels as JSON."""
+        with mapped_errors():
+            return self.raw.execute(QUERIES[name], [_plain(value) for value in values]).fetchall()
+
+    def execute(self, name: str, *values: object) -> int:
+        """Rows touched by a command."""
+        with mapped_errors():
+            return self.raw.execute(QUERIES[name], [_plain(value) for value in values]).rowcount
+
+    def execute_batch(self, name: str, batch: Sequence[Row]) -> None:
+        """Run a command once per row."""
+        with mapped_errors():
+            self.raw.executemany(QUERIES[name], batch)
+
+    def begin(self) -> None:
+        """Become the one that writes, before anything is read."""
+        with mapped_errors():
+            self.raw.execute("BEGIN IMMEDIATE")
+            self._start_ready_numbers()
+
+    def rollback(self) -> None:
+        """Undo what is open; SQLite may have done so by itself, after an error."""
+        with mapped_errors():
+            if self.raw.in_transaction:
+                self.raw.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.raw.close()
+
+    def _start_ready_numbers(self) -> None:
+        if self._ready_numbers is None:
+            ((last,),) = self.raw.execute(LAST_READY_NO)
+            self._ready_numbers = count(last + 1)
+
+    def _next_ready_no(self) -> int:
+        assert self._ready_numbers is not None, "a place in a lane is given inside a transaction"
+        return next(self._ready_numbers)
+
+
+@contextmanager
+def mapped_errors() -> Iterator[None]:
+    """Turn what sqlite3 raises into what the ports promise."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _told(error) from error
+    except OverflowError as error:
+        raise StoreRefused(f"SQLite: {error}") from error
+
+
+def _told(error: sqlite3.Error) -> TidemillError:
+    code = getattr(error, "sqlite_errorcode", None)
+    if code == sqlite3.SQLITE_CONSTRAINT_TRIGGER:
+        return IllegalTransition(str(error))
+    # Errors without a code are misuse of the module (a closed connection, a bad parameter).
+    if code is not None and code & 0xFF not in _REFUSED:
+        return Unavailable(f"SQLite: {error}")
+    if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
+        return Unavailable(f"SQLite: {error}")
+    return StoreRefused(f"SQLite: {error}")
+
+
+def _plain(value: object) -> object:
+    return _encode(value).decode() if isinstance(value, list) else value

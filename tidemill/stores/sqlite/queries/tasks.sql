@@ -1,0 +1,79 @@
+-- name: add_task
+INSERT INTO task (
+    run_id, position, namespace, node, kind, state, epoch, failures, losses, waiting, failed,
+    skipped, told, route, priority, hold, due_at, session_id, ready_at, started_at, ended_at,
+    ended_no, reason, error, format, ready_no
+) VALUES (
+    ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
+    ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
+    ?22, ?23, ?24, ?25, CASE WHEN ?6 = 'READY' THEN next_ready_no() END
+)
+ON CONFLICT (run_id, position) DO NOTHING;
+
+-- name: lock_tasks
+-- Index: primary key.
+SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+    t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
+    t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format
+FROM json_each(?1) AS wanted
+CROSS JOIN task AS t
+    ON t.run_id = json_extract(wanted.value, '$[0]')
+    AND t.position = json_extract(wanted.value, '$[1]')
+WHERE t.format <= ?2
+ORDER BY t.run_id, t.position;
+
+-- name: lock_task_states
+-- Index: primary key, read in order of position until `limit` rows match.
+SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+    t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
+    t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format
+FROM task AS t
+WHERE t.run_id = ?2
+    AND t.state IN (SELECT json_extract(value, '$[0]') FROM json_each(?1))
+    AND t.format <= ?4
+ORDER BY t.position
+LIMIT ?3;
+
+-- name: lock_untold_tasks
+-- Index: task_untold.
+SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+    t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
+    t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format
+FROM task AS t INDEXED BY task_untold
+WHERE t.run_id = ?1 AND t.told IS NOT NULL AND t.format <= ?3
+ORDER BY t.position
+LIMIT ?2;
+
+-- name: claim_ready
+-- Index: task_ready.
+SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+    t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
+    t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format, t.ready_no
+FROM task AS t INDEXED BY task_ready
+WHERE t.state = 'READY' AND t.hold IS NULL
+    AND t.namespace = ?1 AND t.route = ?2 AND t.priority = ?3 AND t.ready_no >= ?4
+    AND t.format <= ?6
+ORDER BY t.ready_no
+LIMIT ?5;
+
+-- name: claim_ready_alone
+-- Index: task_ready_alone.
+SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+    t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
+    t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format, t.ready_no
+FROM task AS t INDEXED BY task_ready_alone
+WHERE t.state = 'READY' AND t.hold = 'alone'
+    AND t.namespace = ?1 AND t.route = ?2 AND t.priority = ?3 AND t.ready_no >= ?4
+    AND t.format <= ?6
+ORDER BY t.ready_no
+LIMIT ?5;
+
+-- name: save_task
+-- Index: primary key.
+UPDATE task SET
+    state = ?3, epoch = ?4, failures = ?5, losses = ?6, waiting = ?7, failed = ?8, skipped = ?9,
+    told = ?10, route = ?11, priority = ?12, hold = ?13, due_at = ?14, session_id = ?15,
+    ready_at = ?16, started_at = ?17, ended_at = ?18, ended_no = ?19, reason = ?20, error = ?21,
+    format = ?22,
+    ready_no = CASE WHEN ?3 = 'READY' AND state <> 'READY' THEN next_ready_no() ELSE ready_no END
+WHERE run_id = ?1 AND position = ?2;

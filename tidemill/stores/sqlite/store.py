@@ -1,0 +1,184 @@
+"""The store on one SQLite file, or in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from os import PathLike, fspath
+from types import TracebackType
+
+from tidemill.domain.errors import Conflict
+from tidemill.domain.identifiers import SessionId
+from tidemill.ports.clock import Clock
+from tidemill.stores.sqlite.connection import MEMORY, Connection, connect_reader, connect_writer
+from tidemill.stores.sqlite.migrate import migrate
+from tidemill.stores.sqlite.statements import ReadStatements, WriteStatements
+from tidemill.stores.sqlite.threads import Here, OwnThread, Place
+from tidemill.stores.statements import Row
+from tidemill.stores.tables.payloads import StorePayloads
+from tidemill.stores.tables.reader import StoreReader
+from tidemill.stores.tables.sessions import in_order
+from tidemill.stores.tables.watch import StoreWatch
+from tidemill.stores.transaction import StoreTransaction
+
+
+class SqliteStore:
+    """Implements ports.store.Store for the one process that owns the file.
+
+    One connection writes, one transaction at a time, on a thread of its own; another one reads
+    what is committed, on a second thread. A store in memory has the one connection only, and
+    readers wait for the transaction under way. Without `threads` every call runs at once inside
+    the coroutine that makes it. The clock of the database is the clock given.
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        clock: Clock,
+        *,
+        threads: bool = True,
+        connect: Callable[[str], sqlite3.Connection] = connect_writer,
+    ) -> None:
+        self._path = fspath(path)
+        self._clock = clock
+        self._writer_place: Place = OwnThread("sqlite-writer") if threads else Here()
+        self._reader_place: Place = OwnThread("sqlite-reader") if threads else Here()
+        self._writer = Connection(connect(self._path), clock.now)
+        self._reader: Connection | None = None
+        self._turn = asyncio.Lock()
+        self._turn_taker: asyncio.Task[object] | None = None
+        statements = ReadStatements(self._ask_here if self._path == MEMORY else self._ask_reader)
+        self.watch = StoreWatch(statements)
+        self.payloads = StorePayloads(statements)
+        self.reader = StoreReader(statements)
+
+    @staticmethod
+    def open_reader(path: str | PathLike[str], clock: Clock) -> SqliteReadStore:
+        """The same file for a process that does not own it, to look at."""
+        return SqliteReadStore(path, clock)
+
+    def transaction(self) -> SqliteTransaction:
+        """Commit when the block ends, roll back when it raises."""
+        return SqliteTransaction(self)
+
+    async def renew_sessions(
+        self, session_ids: Sequence[SessionId], ttl_micros: int
+    ) -> set[SessionId]:
+        """Renew between two transactions: there is one writer, and its transactions are short."""
+        keys = in_order(session_ids)
+        await self.take_turn()
+        statements = self.statements()
+        try:
+            rows = await statements.fetch_batch("renew_sessions_for", keys, ttl_micros)
+            await statements.commit()
+        finally:
+            await self.end_turn(statements)
+        return {SessionId(row[0]) for row in rows}
+
+    async def migrate(self) -> None:
+        """Bring the schema up to date."""
+        await self._writer_place.run(lambda: migrate(self._writer.raw))
+
+    async def close(self) -> None:
+        """Let go of connections and threads; safe to call twice."""
+        self._writer_place.close()
+        self._reader_place.close()
+        self._writer.close()
+        if self._reader is not None:
+            self._reader.close()
+
+    def statements(self) -> WriteStatements:
+        """Statements for whoever has the turn."""
+        return WriteStatements(self._writer, self._writer_place)
+
+    async def take_turn(self) -> None:
+        """Wait until nobody else writes."""
+        await self._turn.acquire()
+        self._turn_taker = asyncio.current_task()
+
+    async def end_turn(self, statements: WriteStatements) -> None:
+        """Undo what was not committed, and let the next one write."""
+        try:
+            await statements.rollback()
+        finally:
+            self._turn_taker = None
+            self._turn.release()
+
+    async def _ask_reader(self, question: Callable[[Connection], list[Row]]) -> list[Row]:
+        return await self._reader_place.run(lambda: question(self._open_reader()))
+
+    def _open_reader(self) -> Connection:
+        if self._reader is None:
+            self._reader = Connection(connect_reader(self._path), self._clock.now)
+        return self._reader
+
+    async def _ask_here(self, question: Callable[[Connection], list[Row]]) -> list[Row]:
+        """Ask the only connection, when it holds nothing uncommitted of somebody else."""
+        if self._turn_taker is not None and self._turn_taker is asyncio.current_task():
+            return await self._writer_place.run(lambda: question(self._writer))
+        async with self._turn:
+            return await self._writer_place.run(lambda: question(self._writer))
+
+
+class SqliteTransaction:
+    """Holds the store's turn from entry to exit."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self._statements = store.statements()
+
+    async def __aenter__(self) -> StoreTransaction:
+        await self._store.take_turn()
+        return StoreTransaction(self._statements)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if error is None:
+                await self._statements.commit()
+        finally:
+            await self._store.end_turn(self._statements)
+
+
+class SqliteReadStore:
+    """The store of another process, to look at: never in its way, and without any write."""
+
+    def __init__(self, path: str | PathLike[str], clock: Clock) -> None:
+        self._path = fspath(path)
+        self._clock = clock
+        self._place = OwnThread("sqlite-reader")
+        statements = ReadStatements(self._ask)
+        self.watch = StoreWatch(statements)
+        self.payloads = StorePayloads(statements)
+        self.reader = StoreReader(statements)
+
+    def transaction(self) -> SqliteTransaction:
+        """Refused."""
+        raise Conflict(f"{self._path} is open for reading only: its owner writes")
+
+    async def renew_sessions(
+        self, session_ids: Sequence[SessionId], ttl_micros: int
+    ) -> set[SessionId]:
+        """Refused."""
+        raise Conflict(f"{self._path} is open for reading only: its owner writes")
+
+    async def migrate(self) -> None:
+        """Left to the owner."""
+
+    async def close(self) -> None:
+        """End the thread; safe to call twice."""
+        self._place.close()
+
+    async def _ask(self, question: Callable[[Connection], list[Row]]) -> list[Row]:
+        return await self._place.run(lambda: self._ask_once(question))
+
+    def _ask_once(self, question: Callable[[Connection], list[Row]]) -> list[Row]:
+        # A connection per question: a snapshot held open would keep the owner's WAL growing.
+        with closing(Connection(connect_reader(self._path), self._clock.now)) as connection:
+            return question(connection)

@@ -1,0 +1,63 @@
+"""The session table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidemill.domain.identifiers import Moment, SessionId
+from tidemill.ports.store import HeldTask, Session
+from tidemill.stores.rows import held_task_from_row, session_from_row, session_to_row
+from tidemill.stores.statements import Statements
+
+PRUNE_MAX = 1_000
+
+
+class Sessions:
+    """Implements ports.store.SessionTable."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+
+    async def open(self, session: Session) -> None:
+        """Insert a session."""
+        await self._statements.execute("open_session", *session_to_row(session))
+
+    async def get(self, session_id: SessionId) -> Session | None:
+        """Lock one session against everyone, and return it, closed or not."""
+        rows = await self._statements.fetch("get_session", session_id)
+        return session_from_row(rows[0]) if rows else None
+
+    async def lock(self, session_ids: Sequence[SessionId]) -> set[SessionId]:
+        """Keep these sessions from being closed; return those open and unexpired right now."""
+        rows = await self._statements.fetch_batch("lock_sessions", in_order(session_ids))
+        return {SessionId(row[0]) for row in rows}
+
+    async def held(self, session_id: SessionId) -> list[HeldTask]:
+        """What a session has been granted; complete when this transaction locked it by `get`."""
+        rows = await self._statements.fetch("granted_tasks", session_id)
+        return [held_task_from_row(row) for row in rows]
+
+    async def renew(self, session_ids: Sequence[SessionId], expires_at: Moment) -> set[SessionId]:
+        """Move the expiry of sessions that are still open; return those that are."""
+        keys = in_order(session_ids)
+        rows = await self._statements.fetch_batch("renew_sessions", keys, expires_at)
+        return {SessionId(row[0]) for row in rows}
+
+    async def close(self, session_ids: Sequence[SessionId]) -> None:
+        """End sessions; a closed one stays closed."""
+        keys = in_order(session_ids)
+        await self._statements.fetch_batch("lock_sessions_to_close", keys)
+        await self._statements.fetch_batch("close_sessions", keys)
+
+    async def close_all(self) -> None:
+        """End every session: the first act of a new exclusive owner."""
+        await self._statements.execute("close_all_sessions")
+
+    async def prune(self, before: Moment) -> int:
+        """Forget sessions closed or expired before, unless a task points at them."""
+        return await self._statements.execute("prune_sessions", before, PRUNE_MAX)
+
+
+def in_order(session_ids: Sequence[SessionId]) -> list[tuple[SessionId]]:
+    """The ids as a batch, each once, in the order in which everyone locks them."""
+    return [(session_id,) for session_id in sorted(set(session_ids))]

@@ -1,0 +1,29 @@
+"""A transaction as the engine sees it: the tables over one set of statements."""
+
+from __future__ import annotations
+
+from tidemill.domain.identifiers import Moment
+from tidemill.stores.statements import Statements
+from tidemill.stores.tables.history import History
+from tidemill.stores.tables.outbox import Outbox
+from tidemill.stores.tables.runs import Runs
+from tidemill.stores.tables.sessions import Sessions
+from tidemill.stores.tables.starts import Starts
+from tidemill.stores.tables.tasks import Tasks
+
+
+class StoreTransaction:
+    """Implements ports.store.Transaction."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+        self.runs = Runs(statements)
+        self.tasks = Tasks(statements)
+        self.sessions = Sessions(statements)
+        self.starts = Starts(statements)
+        self.history = History(statements)
+        self.outbox = Outbox(statements)
+
+    async def now(self) -> Moment:
+        """The clock of the database, at this instant."""
+        return int((await self._statements.fetch("now"))[0][0])
