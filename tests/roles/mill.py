@@ -189,13 +189,17 @@ class Stream:
     async def receive(self, kind: type[M], seconds_max: float = 60) -> M:
         """The next message of a kind; others are kept for later."""
         async with asyncio.timeout(seconds_max):
-            while True:
-                for index, message in enumerate(self._waiting):
-                    if isinstance(message, kind):
-                        del self._waiting[index]
-                        return message
+            while (message := self._take(kind)) is None:
                 self._arrived.clear()
                 await self._arrived.wait()
+        return message
+
+    def _take(self, kind: type[M]) -> M | None:
+        for index, message in enumerate(self._waiting):
+            if isinstance(message, kind):
+                del self._waiting[index]
+                return message
+        return None
 
     async def assignments(self, count: int = 1, seconds_max: float = 60) -> list[Assignment]:
         """The next so many assignments."""

@@ -11,7 +11,6 @@ from tidemill.domain.errors import Unavailable
 from tidemill.notifier.relay import Relay, RelayConfig
 from tidemill.ports.bus import Event, Hint
 
-
 CONFIG = RelayConfig(keep_seconds=100, prune_seconds=60)
 
 

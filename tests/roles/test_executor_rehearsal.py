@@ -1,0 +1,88 @@
+"""The executors that do nothing real, and how executors are found."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+
+from tests.roles.executor_stage import a_call, failure, run
+from tests.roles.worker_stage import a_workshop
+from tidemill.sdk.context import FakeVoice, TaskCancelled
+from tidemill.worker.plugins import GROUP, PluginExecutor, find_executors
+
+
+@pytest.fixture
+def executors() -> dict[str, Any]:
+    return find_executors(a_workshop())
+
+
+def test_every_executor_of_the_box_is_installed(executors: dict[str, Any]) -> None:
+    assert set(executors) >= {"compute", "flaky", "http", "noop", "python", "shell", "sleep"}
+
+
+async def test_a_plug_in_that_cannot_be_loaded_fails_its_tasks_alone() -> None:
+    point = EntryPoint("docker", "no_such_package:Docker", GROUP)
+
+    kind, final, message = await failure(PluginExecutor(point, a_workshop()), a_call({}))
+
+    assert (kind, final) == ("ExecutorBroken", False)
+    assert "no_such_package:Docker" in message
+
+
+async def test_noop_returns_null(executors: dict[str, Any]) -> None:
+    assert await run(executors["noop"], a_call({})) is None
+
+
+async def test_sleep_waits(executors: dict[str, Any]) -> None:
+    before = asyncio.get_running_loop().time()
+
+    await run(executors["sleep"], a_call({"seconds": 0.02}))
+
+    assert asyncio.get_running_loop().time() - before >= 0.02
+
+
+async def test_compute_returns_the_same_number_each_time(executors: dict[str, Any]) -> None:
+    call = a_call({"iterations": 60_000})
+
+    assert await run(executors["compute"], call) == await run(executors["compute"], call)
+
+
+async def test_compute_stops_when_it_is_asked_to(executors: dict[str, Any]) -> None:
+    voice = FakeVoice()
+    call = a_call({"iterations": 10**12}, voice=voice)
+    running = asyncio.create_task(run(executors["compute"], call))
+    voice.cancelled = True
+
+    with pytest.raises(TaskCancelled):
+        await asyncio.wait_for(running, 5)
+
+
+@pytest.mark.parametrize(("attempt", "fails"), [(1, True), (2, True), (3, False)])
+async def test_flaky_fails_on_exactly_its_first_attempts(
+    executors: dict[str, Any], attempt: int, fails: bool
+) -> None:
+    call = a_call({"fail_attempts": 2}, attempt=attempt)
+
+    if fails:
+        assert (await failure(executors["flaky"], call))[:2] == ("Flaky", False)
+    else:
+        assert await run(executors["flaky"], call) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "words"),
+    [
+        ("noop", {"x": 1}, "params: object contains unknown field `x`"),
+        ("sleep", {}, "params: object missing required field `seconds`"),
+        ("sleep", {"seconds": -1}, "params.seconds: expected `float` >= 0"),
+        ("compute", {"iterations": "many"}, "params.iterations: expected `int`, got `str`"),
+        ("flaky", {"failure_rate": 2}, "params.failure_rate: expected `float` <= 1"),
+    ],
+)
+def test_wrong_params_are_named(
+    executors: dict[str, Any], name: str, params: dict[str, Any], words: str
+) -> None:
+    assert words in executors[name].check(params)[0]

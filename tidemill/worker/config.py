@@ -1,0 +1,54 @@
+"""How a worker behaves: its offer to the scheduler, and its bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tidemill.domain.errors import InvalidInput, Problem
+
+SLOTS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerConfig:
+    """Settings of one worker process; the defaults of its times are those of the protocol."""
+
+    name: str
+    namespace: str = "default"
+    slots: int = 64
+    queues: tuple[str, ...] = ("default",)
+    labels: dict[str, str] = field(default_factory=dict)
+
+    result_bytes_max: int = 256 * 1024
+    outcomes_bytes_max: int = 4 * 1024 * 1024  # of one message, well below the wire's 8 MiB
+    outcomes_max: int = 1_000  # of one message
+    log_characters_max: int = 64 * 1024  # of one attempt, waiting to be sent
+
+    ping_seconds: float = 1.0
+    silence_seconds: float = 3.0
+    holdings_seconds: float = 2.0
+    flush_seconds: float = 0.2  # how long progress and output gather
+    connect_seconds: float = 5.0  # from opening a stream to Welcome
+    backoff_seconds: float = 0.1
+    backoff_seconds_max: float = 2.0
+    healthy_seconds: float = 2.0  # after a stream that lived this long the backoff begins anew
+    cancel_seconds: float = 3.0  # from asking an attempt to stop to calling it stuck
+    timeout_seconds: float = 0.9  # the same after a timeout, which the scheduler waits for briefly
+    worn_grace_seconds: float = 30.0  # what tasks get to finish when stuck threads end the worker
+    goodbye_seconds: float = 5.0  # from saying goodbye to leaving without an answer
+
+    def __post_init__(self) -> None:
+        problems = []
+        if not 1 <= self.slots <= SLOTS_MAX:
+            problems.append(_problem("slots", f"must be between 1 and {SLOTS_MAX}"))
+        if not 1 <= self.result_bytes_max <= self.outcomes_bytes_max:
+            text = f"must be between 1 and {self.outcomes_bytes_max}, what one message may hold"
+            problems.append(_problem("result_bytes_max", text))
+        if not self.queues:
+            problems.append(_problem("queues", "must name at least one queue"))
+        if problems:
+            raise InvalidInput(problems)
+
+
+def _problem(path: str, message: str) -> Problem:
+    return Problem(path=path, message=message, code="out_of_range")

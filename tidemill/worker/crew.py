@@ -1,0 +1,134 @@
+"""The attempts that a worker runs right now, and the slots they occupy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+
+from tidemill.domain.events import Released, WorkerReport
+from tidemill.domain.identifiers import Token
+from tidemill.ports.clock import Clock
+from tidemill.protocol.messages import Assignment, Outcome
+from tidemill.worker.attempt import Attempt, Stop
+from tidemill.worker.config import WorkerConfig
+from tidemill.worker.execute import execute
+from tidemill.worker.executor import Executor
+from tidemill.worker.ledger import Ledger
+from tidemill.worker.output import Output
+from tidemill.worker.slots import Slots
+
+
+class Crew:
+    """Starts and stops attempts, and enters how they ended in the ledger."""
+
+    def __init__(
+        self, config: WorkerConfig, executors: Mapping[str, Executor], clock: Clock
+    ) -> None:
+        self.slots = Slots(config.slots)
+        self.ledger = Ledger(outcomes_max=config.outcomes_max, bytes_max=config.outcomes_bytes_max)
+        self.output = Output(config.log_characters_max)
+        self.changed = asyncio.Event()  # there is something to tell the scheduler
+        self.slots_changed = False  # and it must hear it before anything else
+        self.worn_out = asyncio.Event()
+        self.idle = asyncio.Event()  # no attempt is without a report
+        self.idle.set()
+        self.released: dict[Token, None] = {}  # stopped because the worker leaves
+        self.leaving = False  # nothing runs any more: time for Goodbye
+        self._config = config
+        self._executors = executors
+        self._clock = clock
+        self._attempts: dict[Token, Attempt] = {}
+
+    @property
+    def held(self) -> tuple[Token, ...]:
+        """Every grant that the scheduler has not been told the end of, or has not confirmed."""
+        return (*self._attempts, *self.released, *self.ledger.tokens)
+
+    def take(self, assignments: Iterable[Assignment]) -> None:
+        """Start what fits; hand back what does not."""
+        for assignment in assignments:
+            token = assignment.token
+            if token in self._attempts or token in self.ledger or token in self.released:
+                continue
+            if self.slots.free > 0:
+                self._start(assignment)
+            else:
+                self._settle(token, Released(token.epoch))
+
+    def cancel(self, tokens: Iterable[Token]) -> None:
+        """Stop these and confirm it; what has ended already is reported as it ended."""
+        for token in tokens:
+            if token in self._attempts:
+                self._attempts[token].stop(Stop.CANCEL)
+
+    def abandon(self, tokens: Collection[Token]) -> None:
+        """These belong to somebody else now: stop them, and tell nobody how they ended."""
+        for token in tokens:
+            attempt = self._attempts.pop(token, None)
+            if attempt is not None:
+                attempt.stop(Stop.CANCEL)
+            self.released.pop(token, None)
+        self.ledger.forget(tokens)
+        self.output.drop(tokens)
+        self._look_whether_idle()
+
+    def leave(self) -> None:
+        """Say Goodbye as soon as every outcome is on its way."""
+        self.leaving = True
+        self.changed.set()
+
+    def close(self) -> None:
+        """Take no more work."""
+        self.slots.closed = True
+        self._tell_slots()
+
+    def release_rest(self) -> None:
+        """Stop what still runs; it goes back to the scheduler unspent."""
+        for attempt in list(self._attempts.values()):
+            attempt.stop(Stop.RELEASE)
+
+    # What the attempts tell, as their Watcher.
+
+    def reported(self, attempt: Attempt, report: WorkerReport) -> None:
+        """Keep the report, unless the grant was abandoned."""
+        if self._attempts.pop(attempt.token, None) is None:
+            return
+        if isinstance(report, Released):
+            self.released[attempt.token] = None
+        else:
+            self._settle(attempt.token, report)
+        self._look_whether_idle()
+
+    def stuck(self, attempt: Attempt) -> None:
+        """Count the slot out, and notice when too many are."""
+        self.slots.mark_stuck(attempt.token)
+        self._tell_slots()
+        if self.slots.worn_out:
+            self.worn_out.set()
+
+    def ended(self, attempt: Attempt) -> None:
+        """The slot is free again."""
+        was_stuck = self.slots.stuck
+        self.slots.give_back(attempt.token)
+        if self.slots.stuck != was_stuck:
+            self._tell_slots()
+
+    def _start(self, assignment: Assignment) -> None:
+        self.slots.take(assignment.token)
+        self.idle.clear()
+        attempt = Attempt(assignment, self, self.output, self._clock, self._config)
+        self._attempts[assignment.token] = attempt
+        work = execute(assignment, self._executors, attempt.context, self._config.result_bytes_max)
+        attempt.start(work)
+
+    def _settle(self, token: Token, report: WorkerReport) -> None:
+        self.ledger.add(Outcome(token, report))
+        self.changed.set()
+
+    def _tell_slots(self) -> None:
+        self.slots_changed = True
+        self.changed.set()
+
+    def _look_whether_idle(self) -> None:
+        if not self._attempts:
+            self.idle.set()

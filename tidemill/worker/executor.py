@@ -1,0 +1,79 @@
+"""What an executor is, and what it gets: the port that plug-ins implement.
+
+A plug-in is a class named in the entry point group `tidemill.executors`. It is built once per
+worker process with the Workshop, and its `run` is called for every attempt, many at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from tidemill.ports.clock import Clock
+from tidemill.ports.entropy import Entropy
+from tidemill.sdk.context import Context
+from tidemill.worker.failures import TaskFailure
+from tidemill.worker.library import Library
+from tidemill.worker.processes import Commands
+from tidemill.worker.threads import Threads
+
+Params = TypeVar("Params", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One attempt, as its executor sees it."""
+
+    params: dict[str, Any]
+    inputs: dict[str, Any]
+    context: Context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """What a worker process offers to its executors."""
+
+    clock: Clock
+    entropy: Entropy
+    library: Library
+    threads: Threads
+    commands: Commands
+    result_bytes_max: int = 256 * 1024
+
+
+class Executor(Protocol):
+    """Runs tasks of one kind."""
+
+    def check(self, params: Mapping[str, Any]) -> list[str]:
+        """What is wrong with the params of a task, each text naming the field."""
+
+    async def run(self, call: Call) -> Any:
+        """Do the work and return its result, anything that JSON can hold, or an EncodedResult.
+
+        An exception is a failed attempt. On CancelledError the work must be stopped and `run`
+        ends only when it has really stopped: until then the slot counts as taken.
+        """
+
+    async def close(self) -> None:
+        """Let go of what is shared between calls; called once, at the end of the process."""
+
+
+def read_params(params: Mapping[str, Any], shape: type[Params]) -> Params:
+    """The params as a value of `shape`; a final TaskFailure names the field that is wrong."""
+    if problems := problems_of(params, shape):
+        raise TaskFailure("InvalidParams", "; ".join(problems), final=True)
+    return msgspec.convert(params, shape)
+
+
+def problems_of(params: Mapping[str, Any], shape: type[Params]) -> list[str]:
+    """What keeps the params from being a value of `shape`."""
+    try:
+        msgspec.convert(params, shape)
+    except msgspec.ValidationError as error:
+        text, _, path = str(error).partition(" - at `")
+        place = "params" + path.rstrip("`").removeprefix("$")
+        return [f"{place}: {text[:1].lower()}{text[1:]}"]
+    return []

@@ -1,0 +1,186 @@
+"""Calls Python functions: coroutines on the loop, others in threads, or either in a child process.
+
+A coroutine that computes without awaiting blocks the loop and with it the pings: its worker loses
+its session after some seconds, and all its tasks run again elsewhere. Use a plain function, or
+`isolation: process`, for work that needs the processor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Literal
+
+import msgspec
+
+from tidemill.worker.child import Beat, Line, Raised, Request, Returned, Step
+from tidemill.worker.executor import Call, Executor, Workshop, problems_of, read_params
+from tidemill.worker.failures import TaskFailure
+from tidemill.worker.processes import (
+    LINGER_SECONDS,
+    Command,
+    Inlet,
+    Tail,
+    describe_exit,
+    inlet,
+)
+from tidemill.worker.results import EncodedResult, encode_result
+
+_SLACK_BYTES = 1024 * 1024  # a traceback and the names around a result
+_TAIL_BYTES = 2_000
+_lines = msgspec.json.Decoder(Line)
+
+
+class PythonParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A function, as `module:name`, of the modules that the worker was started with."""
+
+    function: str
+    isolation: Literal["thread", "process"] = "thread"
+
+
+class PythonExecutor(Executor):
+    """The task's inputs become keyword arguments, what the function returns becomes its result."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        self._library = workshop.library
+        self._threads = workshop.threads
+        self._commands = workshop.commands
+        self._result_bytes_max = workshop.result_bytes_max
+        self._targets: dict[str, _Target] = {}
+
+    def check(self, params: Mapping[str, Any]) -> list[str]:
+        """Needs `function`."""
+        return problems_of(params, PythonParams)
+
+    async def run(self, call: Call) -> Any:
+        """Call the function where its params and its kind ask for it."""
+        params = read_params(call.params, PythonParams)
+        target = self._find(params.function)
+        target.check(call.inputs)
+        if params.isolation == "process":
+            return await self._run_in_child(params.function, call)
+        if target.is_coroutine:
+            return await target.function(**call.inputs)
+        result = await self._threads.run(lambda: self._call(target.function, call.inputs))
+        return await result if inspect.isawaitable(result) else result
+
+    def _find(self, name: str) -> _Target:
+        if name not in self._targets:
+            self._targets[name] = _Target(name, self._library.find(name))
+        return self._targets[name]
+
+    def _call(self, function: Callable[..., Any], inputs: dict[str, Any]) -> Any:
+        value = function(**inputs)
+        if inspect.isawaitable(value):
+            return value
+        # Here in the thread: encoding a large result would hold the loop up.
+        return EncodedResult(encode_result(value, self._result_bytes_max))
+
+    async def _run_in_child(self, function: str, call: Call) -> EncodedResult:
+        lifeline, ours = os.pipe()
+        try:
+            async with inlet(self._result_bytes_max + _SLACK_BYTES) as voice:
+                return await self._converse(function, call, voice, lifeline)
+        finally:
+            os.close(lifeline)
+            os.close(ours)
+
+    async def _converse(
+        self, function: str, call: Call, voice: Inlet, lifeline: int
+    ) -> EncodedResult:
+        assert voice.theirs is not None
+        command = Command(
+            argv=(sys.executable, "-m", "tidemill.worker.child", str(voice.theirs), str(lifeline)),
+            stdin=msgspec.json.encode(self._request(function, call)),
+            pass_fds=(voice.theirs, lifeline),
+        )
+        stdout, stderr = Tail(_TAIL_BYTES), Tail(_TAIL_BYTES)
+        listening = asyncio.create_task(_listen(voice, call))
+        try:
+            status = await self._commands.run(command, stdout, stderr, call.context.voice.write)
+            voice.hand_over()  # the child is gone: now the pipe can end
+            await asyncio.wait([listening], timeout=LINGER_SECONDS)
+            ending = listening.result() if listening.done() else None
+        finally:
+            listening.cancel()
+        return _result(ending, status, stderr)
+
+    def _request(self, function: str, call: Call) -> Request:
+        context = call.context
+        return Request(
+            function=function,
+            inputs=call.inputs,
+            imports=self._library.imports,
+            run_id=context.token.run_id,
+            position=context.token.position,
+            epoch=context.token.epoch,
+            workflow=context.workflow,
+            task=context.task,
+            attempt=context.attempt,
+            result_bytes_max=self._result_bytes_max,
+        )
+
+
+class _Target:
+    """A function, and what need not be found out about it again for every call."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.is_coroutine = inspect.iscoroutinefunction(function)
+        self._name = name
+        self._signature: inspect.Signature | None = None
+        with suppress(ValueError):  # some built-in callables have none
+            self._signature = inspect.signature(function)
+
+    def check(self, inputs: dict[str, Any]) -> None:
+        """Refuse inputs that do not fit before anything runs: no retry will mend them."""
+        try:
+            if self._signature is not None:
+                self._signature.bind(**inputs)
+        except TypeError as error:
+            text = f"inputs: {self._name}: {error}"
+            raise TaskFailure("InvalidInputs", text, final=True) from error
+
+
+async def _listen(voice: Inlet, call: Call) -> Returned | Raised | None:
+    """What the child says, up to its last word; None when it ends without one."""
+    try:
+        while data := await voice.reader.readline():
+            line: Line = _lines.decode(data)
+            match line:
+                case Step(fraction, message):
+                    call.context.progress(fraction, message)
+                case Beat():
+                    call.context.heartbeat()
+                case Returned() | Raised():
+                    return line
+    except (ValueError, msgspec.DecodeError):
+        """The child was killed in the middle of a line, or its code wrote to the pipe."""
+    return None
+
+
+def _result(ending: Returned | Raised | None, status: int, stderr: Tail) -> EncodedResult:
+    match ending:
+        case Returned(result):
+            data = bytes(result)
+            return EncodedResult(None if data == b"null" else data)
+        case Raised():
+            raise TaskFailure(
+                ending.kind,
+                ending.message,
+                final=ending.final,
+                retry_after_seconds=ending.retry_after_seconds,
+                traceback=ending.traceback,
+            )
+        case None:
+            raise TaskFailure("ChildCrashed", _last_words(status, stderr))
+
+
+def _last_words(status: int, stderr: Tail) -> str:
+    hint = "; perhaps the machine ran out of memory" if status == -9 else ""
+    words = f": {stderr.text.strip()}" if stderr.total else ""
+    return f"the function's process ended without a result, {describe_exit(status)}{hint}{words}"

@@ -1,0 +1,119 @@
+"""The functions that tasks may name: those of the modules that the worker was started with."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tidemill.domain.errors import TidemillError
+
+
+class ImportFailed(TidemillError):
+    """A module that the worker was told to import cannot be imported."""
+
+
+class UnknownFunction(TidemillError):
+    """A task names a function that is not in the modules the worker was started with."""
+
+
+class Library:
+    """Looks functions up by `module:name`. Nothing that a task says makes it import anything."""
+
+    def __init__(self, modules: Sequence[ModuleType] = (), imports: Sequence[str] = ()) -> None:
+        self.imports = tuple(imports)  # as given, for a child process to repeat
+        self._modules = {module.__name__: module for module in modules}
+        self._known: dict[str, Callable[..., Any]] = {}
+
+    def find(self, name: str) -> Callable[..., Any]:
+        """The function called `module:qualified.name`."""
+        if name not in self._known:
+            self._known[name] = self._look_up(name)
+        return self._known[name]
+
+    def _look_up(self, name: str) -> Callable[..., Any]:
+        module_name, _, path = name.partition(":")
+        module = self._modules.get(module_name)
+        if module is None or not path:
+            loaded = ", ".join(sorted(self._modules)) or "none"
+            raise UnknownFunction(
+                f"{name!r}: this worker was started with the modules: {loaded}. "
+                f"Write module:function, and start the worker with --import {module_name}"
+            )
+        found: Any = module
+        for part in path.split("."):
+            found = vars(found).get(part) if isinstance(found, type | ModuleType) else None
+            if not _belongs(found, module):
+                raise UnknownFunction(f"{name!r}: {module_name} defines no function {path!r}")
+        function: Callable[..., Any] = getattr(found, "__func__", found)  # of a static method
+        if not callable(function) or isinstance(function, type | ModuleType):
+            raise UnknownFunction(f"{name!r} is a {type(found).__name__}, not a function")
+        return function
+
+
+def _belongs(found: Any, module: ModuleType) -> bool:
+    """Whether the module, or a part of it, defines the thing; what it imported does not count."""
+    if found is None or isinstance(found, ModuleType):
+        return False
+    home = getattr(found, "__module__", None)
+    return home == module.__name__ or str(home).startswith(module.__name__ + ".")
+
+
+def load_library(imports: Sequence[str]) -> Library:
+    """Import modules by name and files by path; raises ImportFailed with one clear line."""
+    return Library([_import(name) for name in imports], imports)
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        if name.endswith(".py"):
+            return _import_file(Path(name))
+        if "" not in sys.path:
+            sys.path.insert(0, "")  # modules beside the user, as `python -m` finds them
+        return importlib.import_module(name)
+    except ImportFailed:
+        raise
+    except BaseException as error:
+        # A module is user code: it may raise anything, SystemExit included.
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ImportFailed(f"--import {name}: {reason}{_place(error)}") from error
+
+
+def _import_file(path: Path) -> ModuleType:
+    name = path.stem
+    resolved = path.resolve()
+    if not resolved.is_file():
+        raise ImportFailed(f"--import {path}: there is no such file")
+    present = sys.modules.get(name)
+    if present is not None and getattr(present, "__file__", None) == str(resolved):
+        return present
+    if present is not None or name in sys.stdlib_module_names:
+        raise ImportFailed(f"--import {path}: the name {name!r} is taken; rename the file")
+    spec = importlib.util.spec_from_file_location(name, resolved)
+    assert spec is not None, "a .py file always has a loader"
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(resolved.parent))  # so that the file can import its neighbours
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _place(error: BaseException) -> str:
+    """The line of the user's file that raised, where there is one."""
+    trace = error.__traceback__
+    place = ""
+    while trace is not None:
+        filename = trace.tb_frame.f_code.co_filename
+        if "importlib" not in filename and filename != __file__:
+            place = f" ({filename}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    return place

@@ -1,0 +1,128 @@
+"""From what user code returns to JSON, within bounds."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from tidemill.worker.failures import TaskFailure, user_traceback
+
+DEPTH_MAX = 64
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_OPENING = re.compile(rb"[\[{]")
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedResult:
+    """A result that its executor has encoded already; None stands for null."""
+
+    data: bytes | None
+
+
+def encode_result(value: Any, bytes_max: int) -> bytes | None:
+    """The result as JSON, or a final TaskFailure that says what is wrong with it."""
+    if value is None:
+        return None
+    if isinstance(value, EncodedResult):
+        return value.data
+    if (least := _least_size(value, bytes_max)) > bytes_max:
+        raise _too_large(f"more than {least}", bytes_max)
+    data = _encode(value)
+    if len(data) > bytes_max:
+        raise _too_large(str(len(data)), bytes_max)
+    # NaN and infinity are written as null, so a text without null has none.
+    if b"null" in data and not _is_finite(msgspec.to_builtins(value, enc_hook=_simplify)):
+        raise _not_serializable("it holds NaN or an infinite number, which JSON does not have")
+    _check_depth(data)
+    return None if data == b"null" else data
+
+
+def _encode(value: Any) -> bytes:
+    try:
+        return msgspec.json.encode(value, enc_hook=_simplify)
+    except RecursionError as error:
+        raise _not_serializable("it is nested too deep or holds itself") from error
+    except UnicodeEncodeError as error:
+        raise _not_serializable(f"a text is not valid Unicode: {error}") from error
+    except Exception as error:
+        # User code runs here too (model_dump, properties), so anything can be raised.
+        raise _not_serializable(str(error), user_traceback(error)) from error
+
+
+def _simplify(value: Any) -> Any:
+    """What msgspec does not know: models of pydantic and its like say themselves what they are."""
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json")
+    raise NotImplementedError(f"{type(value).__name__} cannot be written as JSON")
+
+
+def _least_size(value: Any, bytes_max: int) -> int:
+    """A lower bound of the encoded size, so that a huge result is refused without a copy of it."""
+    size = 0
+    waiting: list[tuple[Any, int]] = [(value, 0)]
+    while waiting and size <= bytes_max:
+        item, depth = waiting.pop()
+        size += 1
+        if depth > DEPTH_MAX:
+            raise _not_serializable(f"it is nested more than {DEPTH_MAX} deep or holds itself")
+        if isinstance(item, str | bytes | bytearray):
+            size += len(item)
+        elif isinstance(item, list | tuple):
+            if size + len(item) > bytes_max:
+                return size + len(item)
+            waiting.extend((part, depth + 1) for part in item)
+        elif isinstance(item, dict):
+            if size + 3 * len(item) > bytes_max:
+                return size + 3 * len(item)
+            waiting.extend((part, depth + 1) for part in item.values())
+    return size
+
+
+def _is_finite(value: Any) -> bool:
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, float) and not math.isfinite(item):
+            return False
+        if isinstance(item, dict):
+            waiting.extend(item.values())
+        elif isinstance(item, list | tuple):
+            waiting.extend(item)
+    return True
+
+
+def _check_depth(data: bytes) -> None:
+    if len(_OPENING.findall(data)) <= DEPTH_MAX:
+        return
+    depth = deepest = 0
+    for byte in _STRINGS.sub(b"", data):
+        if byte in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif byte in b"]}":
+            depth -= 1
+    if deepest > DEPTH_MAX:
+        raise _not_serializable(f"it is nested {deepest} deep, {DEPTH_MAX} is the limit")
+
+
+def _too_large(size: str, bytes_max: int) -> TaskFailure:
+    return TaskFailure(
+        "ResultTooLarge",
+        f"the result takes {size} bytes as JSON, {bytes_max} is the limit; "
+        "store the data elsewhere and return where it is",
+        final=True,
+    )
+
+
+def _not_serializable(why: str, trace: str = "") -> TaskFailure:
+    return TaskFailure(
+        "ResultNotSerializable",
+        f"the result cannot be written as JSON: {why}",
+        final=True,
+        traceback=trace,
+    )

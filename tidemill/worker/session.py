@@ -1,0 +1,207 @@
+"""One stream with a scheduler, from Hello to its end; knows neither sockets nor threads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from tidemill.domain.identifiers import SessionId, Token
+from tidemill.ports.clock import Clock
+from tidemill.protocol.messages import (
+    Acks,
+    Assignments,
+    Cancels,
+    Goodbye,
+    Hello,
+    Holdings,
+    Outcomes,
+    Ping,
+    Refused,
+    SchedulerMessage,
+    Welcome,
+    WorkerMessage,
+)
+from tidemill.worker.config import WorkerConfig
+from tidemill.worker.crew import Crew
+from tidemill.worker.link import Link, LinkLost, WorkerRefused
+
+
+class Credentials(NamedTuple):
+    """What proves that a worker is the one that held a session."""
+
+    session: SessionId
+    secret: str
+
+
+class Session:
+    """Serves one stream. The scheduler's end is read here, the worker's end is an Outgoing."""
+
+    def __init__(self, config: WorkerConfig, crew: Crew, clock: Clock) -> None:
+        self.credentials: Credentials | None = None
+        self.said_goodbye = False
+        self._config = config
+        self._crew = crew
+        self._outgoing = Outgoing(config, crew, clock)
+        self._presented: tuple[Token, ...] = ()
+
+    async def serve(
+        self, link: Link, executors: tuple[str, ...], credentials: Credentials | None
+    ) -> None:
+        """Exchange messages until the stream ends; LinkLost when it broke or fell silent."""
+        hello = self._hello(executors, credentials)
+        incoming = link.open(self._outgoing.begin(hello))
+        try:
+            await self._listen(incoming)
+        except TimeoutError as error:
+            raise LinkLost("the scheduler fell silent") from error
+        finally:
+            self.said_goodbye = self._outgoing.ended
+            self._outgoing.close()
+            await _close(incoming)
+
+    def _hello(self, executors: tuple[str, ...], credentials: Credentials | None) -> Hello:
+        ledger = self._crew.ledger
+        ledger.start_over()
+        # As much as one message may hold; the others count as held and follow after Welcome.
+        finished = ledger.take()
+        told = {outcome.token for outcome in finished}
+        held = tuple(token for token in self._crew.held if token not in told)
+        self._presented = held
+        return Hello(
+            worker=self._config.name,
+            namespace=self._config.namespace,
+            slots=self._crew.slots.usable,
+            queues=self._config.queues,
+            labels=self._config.labels,
+            executors=executors,
+            session=credentials.session if credentials else None,
+            secret=credentials.secret if credentials else None,
+            held=held,
+            finished=finished,
+        )
+
+    async def _listen(self, incoming: AsyncIterator[SchedulerMessage]) -> None:
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(self._config.connect_seconds) as silence:
+            async for message in incoming:
+                silence.reschedule(loop.time() + self._config.silence_seconds)
+                self._handle(message)
+
+    def _handle(self, message: SchedulerMessage) -> None:
+        match message:
+            case Assignments(assignments):
+                self._crew.take(assignments)
+            case Acks(tokens, stale):
+                self._crew.ledger.forget((*tokens, *stale))
+            case Cancels(tokens):
+                self._crew.cancel(tokens)
+            case Welcome():
+                self._welcome(message)
+            case Refused(reason):
+                raise WorkerRefused(reason)
+            case Ping():
+                pass
+
+    def _welcome(self, welcome: Welcome) -> None:
+        self.credentials = Credentials(welcome.session, welcome.secret)
+        self._crew.ledger.forget(welcome.acknowledged)
+        kept = {*welcome.keep, *welcome.acknowledged}
+        self._crew.abandon([token for token in self._presented if token not in kept])
+        self._outgoing.open()
+
+
+class Outgoing:
+    """What the worker says on one stream, made up whenever the link can take the next message.
+
+    Outcomes that gather while a message is on its way go out together in the next one. A ping
+    fills every second in which there is nothing else to say.
+    """
+
+    def __init__(self, config: WorkerConfig, crew: Crew, clock: Clock) -> None:
+        self.ended = False  # Goodbye has been said
+        self._config = config
+        self._crew = crew
+        self._clock = clock
+        self._queue: deque[WorkerMessage] = deque()
+        self._opened = False
+        self._closed = False
+        self._ping_at = self._holdings_at = 0.0
+        self._flush_at: float | None = None
+
+    def begin(self, hello: Hello) -> Outgoing:
+        """Say Hello first, and nothing else until `open`."""
+        self._queue.append(hello)
+        return self
+
+    def open(self) -> None:
+        """The scheduler has said Welcome."""
+        self._opened = True
+        self._holdings_at = self._clock.monotonic() + self._config.holdings_seconds
+        self._crew.changed.set()
+
+    def close(self) -> None:
+        """The stream is over: say nothing more."""
+        self._closed = True
+        self._crew.changed.set()
+
+    def __aiter__(self) -> Outgoing:
+        return self
+
+    async def __anext__(self) -> WorkerMessage:
+        while not (self._closed or self.ended):
+            self._crew.changed.clear()
+            now = self._clock.monotonic()
+            message = self._next(now)
+            if message is not None:
+                self._ping_at = now + self._config.ping_seconds
+                return message
+            await self._wait(now)
+        raise StopAsyncIteration
+
+    def _next(self, now: float) -> WorkerMessage | None:
+        if self._queue:
+            return self._queue.popleft()
+        if not self._opened:
+            return None
+        crew = self._crew
+        if crew.slots_changed or now >= self._holdings_at:
+            return self._holdings(now)
+        # Before the outcomes, so that what an attempt wrote arrives while its grant lives.
+        if crew.output and (crew.ledger.unsent or self._flush_is_due(now)):
+            self._flush_at = None
+            self._queue.extend(crew.output.take())
+            return self._queue.popleft()
+        if crew.ledger.unsent:
+            return Outcomes(crew.ledger.take())
+        if crew.leaving:
+            self.ended = True
+            return Goodbye(tuple(crew.released))
+        return Ping() if now >= self._ping_at else None
+
+    def _holdings(self, now: float) -> Holdings:
+        self._crew.slots_changed = False
+        self._holdings_at = now + self._config.holdings_seconds
+        return Holdings(held=self._crew.held, slots=self._crew.slots.usable)
+
+    def _flush_is_due(self, now: float) -> bool:
+        if self._flush_at is None:
+            self._flush_at = now + self._config.flush_seconds
+        return now >= self._flush_at
+
+    async def _wait(self, now: float) -> None:
+        due = [self._ping_at, self._holdings_at] if self._opened else []
+        if self._flush_at is not None:
+            due.append(self._flush_at)
+        until = min(due) - now if due else None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(until):
+                await self._crew.changed.wait()
+
+
+async def _close(stream: AsyncIterator[SchedulerMessage]) -> None:
+    close = getattr(stream, "aclose", None)
+    if close is not None:
+        await close()
