@@ -131,7 +131,8 @@ class Ledger:
     @property
     def unfinished(self) -> bool:
         """Whether another turn must go on with this run at once."""
-        if self.run.state is RunState.PENDING or self._more_to_stop:
+        # Rows that this turn writes cannot be told or stopped before the next one.
+        if self.run.state is RunState.PENDING or self.new_tasks or self._more_to_stop:
             return True
         return bool(self._telling) or self.run.told is not None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 
 from tidemill.domain.errors import Conflict
@@ -55,7 +56,8 @@ def _cancelled(ledger: Ledger) -> set[int]:
 
 
 def _wait_again(ledger: Ledger, again: set[int], replayed: int) -> None:
-    tallies = {place: _tally(ledger, place, again | {replayed}) for place in sorted(again)}
+    open_again = again | {replayed}
+    tallies = {place: _tally(ledger, place, open_again) for place in sorted(again)}
     for place, tally in tallies.items():
         ledger.happen(
             place, Reopened(waiting=tally.waiting, failed=tally.failed, skipped=tally.skipped)
@@ -77,7 +79,9 @@ def _tally(ledger: Ledger, place: int, again: set[int]) -> Tally:
 def _has_told(plan: Plan, parent: TaskRun, child: int, again: set[int]) -> bool:
     if parent.state not in ENDED or parent.position in again:
         return False
-    return parent.told is None or plan.nodes[parent.node].children.index(child) < parent.told
+    if parent.told is None:
+        return True
+    return bisect_left(plan.nodes[parent.node].children, child) < parent.told
 
 
 def _state(ledger: Ledger, place: int) -> TaskState:

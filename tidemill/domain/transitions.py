@@ -2,6 +2,9 @@
 
 `due_at` is one timer with a meaning for each state: BACKOFF, when to try again; READY, when the
 wait in the queue has been too long; RUNNING, when the attempt has been.
+
+`started_at` is there exactly while the task itself holds its latest attempt: once the attempt is
+history, or when none began, it is empty.
 """
 
 from __future__ import annotations
@@ -86,9 +89,9 @@ def advance(
         case ParentsEnded() if state is TaskState.PENDING:
             return Transition(_counted(task, event, node, now))
         case Replayed() if state is TaskState.FAILED:
-            return Transition(_replayed(task, node, now), _history(task, task.reason, now))
+            return Transition(_replayed(task, node, now), _latest_attempt(task))
         case Reopened() if state in REOPENABLE:
-            return Transition(_reopened(task, event))
+            return Transition(_reopened(task, event), _latest_attempt(task))
         case _:
             raise IllegalTransition(
                 f"{task.run_id}/{node.id}: no {type(event).__name__} from {state}"
@@ -150,6 +153,7 @@ def _failed(task: TaskRun, event: Failed, node: Node, now: Moment, chance: float
         state=TaskState.BACKOFF,
         due_at=now + round(delay * SECOND),
         session_id=None,
+        started_at=None,
         reason=reason,
         error=event.error,
     )
@@ -225,6 +229,7 @@ def _ready(task: TaskRun, node: Node, now: Moment) -> TaskRun:
         session_id=None,
         hold=ALONE if is_suspect(node.spec.retry, task.losses) else None,
         ready_at=now,
+        started_at=None,
         due_at=None if limit is None else now + round(limit * SECOND),
     )
 
@@ -258,7 +263,6 @@ def _replayed(task: TaskRun, node: Node, now: Moment) -> TaskRun:
         ended_at=None,
         ended_no=None,
         told=None,
-        started_at=None,
         reason=None,
         error=None,
     )
@@ -273,11 +277,20 @@ def _reopened(task: TaskRun, event: Reopened) -> TaskRun:
         failed=event.failed,
         skipped=event.skipped,
         told=None,
+        started_at=None,
         ended_at=None,
         ended_no=None,
         reason=None,
         error=None,
     )
+
+
+def _latest_attempt(task: TaskRun) -> Attempt | None:
+    """What becomes history when an ended task runs again; None if it ended without an attempt."""
+    if task.started_at is None:
+        return None
+    assert task.ended_at is not None
+    return _history(task, task.reason, task.ended_at)
 
 
 def _history(

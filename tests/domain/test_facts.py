@@ -1,0 +1,50 @@
+"""Facts as the outbox keeps them."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tests.builders import NOON, a_run_id
+from tidemill.domain.facts import Fact, FactType, decode_facts, encode_facts
+
+RUN_ID = a_run_id()
+
+
+def a_fact(**fields: object) -> Fact:
+    plain = {
+        "type": FactType.TASK_FAILED,
+        "namespace": "default",
+        "run_id": RUN_ID,
+        "workflow": "orders",
+        "at": NOON,
+        "state": "FAILED",
+    }
+    return msgspec.convert(plain | fields, Fact)
+
+
+@pytest.mark.parametrize("kind", FactType)
+def test_facts_come_back_as_they_were_written(kind: FactType) -> None:
+    facts = (
+        a_fact(type=kind),
+        a_fact(position=0, task="pay", epoch=2, attempt=3, failures=1, losses=1, error="no: ä\n"),
+    )
+
+    assert decode_facts(encode_facts(facts)) == facts
+
+
+def test_what_a_fact_does_not_say_takes_no_room() -> None:
+    (written,) = msgspec.json.decode(encode_facts([a_fact()]))
+
+    assert sorted(written) == ["at", "namespace", "run_id", "state", "type", "workflow"]
+
+
+def test_the_first_task_of_a_run_is_told_apart_from_the_run() -> None:
+    (fact,) = decode_facts(encode_facts([a_fact(position=0)]))
+
+    assert fact.position == 0
+
+
+def test_names_of_facts_tell_runs_from_tasks() -> None:
+    assert {kind.value.split(".")[0] for kind in FactType} == {"workflow", "task"}
+    assert len({kind.value for kind in FactType}) == len(FactType)

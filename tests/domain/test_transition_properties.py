@@ -1,0 +1,221 @@
+"""Properties of the state machine of a task, over random sequences of events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.builders import NOON, a_task
+from tests.domain.invariants import assert_sound
+from tests.domain.legal_moves import ERROR
+from tests.domain.plans import a_node
+from tidemill.domain.errors import IllegalTransition
+from tidemill.domain.events import (
+    Adopted,
+    CancelConfirmed,
+    Due,
+    Event,
+    Failed,
+    Granted,
+    Lost,
+    ParentsEnded,
+    Released,
+    Reopened,
+    Replayed,
+    StopRequested,
+    Succeeded,
+)
+from tidemill.domain.identifiers import SECOND, SessionId
+from tidemill.domain.plan import Node
+from tidemill.domain.task_run import ENDED, GRANTED, TaskRun, TaskState
+from tidemill.domain.transitions import Transition, advance
+from tidemill.domain.workflow import RetryPolicy, Timeouts, TriggerRule
+
+T = TypeVar("T")
+SESSIONS = [SessionId("session-0"), SessionId("session-1")]
+REPORTS = (Succeeded, Failed, CancelConfirmed, Released, Adopted, Lost)
+SECONDS = st.none() | st.integers(1, 5)
+Report = Succeeded | Failed | CancelConfirmed | Released | Adopted | Lost
+
+# Which event follows is drawn evenly over those that the state is made for, so that sequences go
+# deep, and now and then over all of them, so that they go astray.
+USUAL: dict[TaskState, tuple[type[Event], ...]] = {
+    TaskState.PENDING: (ParentsEnded, ParentsEnded, StopRequested, Reopened),
+    TaskState.READY: (Granted, Granted, Granted, Due, StopRequested),
+    TaskState.RUNNING: (Succeeded, Failed, Failed, Released, Lost, Lost, Due, StopRequested),
+    TaskState.BACKOFF: (Due, Due, Due, StopRequested),
+    TaskState.CANCELLING: (Succeeded, Failed, CancelConfirmed, Lost, Adopted),
+    TaskState.SUCCEEDED: (StopRequested,),
+    TaskState.FAILED: (Replayed,),
+    TaskState.SKIPPED: (Reopened,),
+    TaskState.UPSTREAM_FAILED: (Reopened,),
+    TaskState.CANCELLED: (Reopened,),
+}
+EVERY: tuple[type[Event], ...] = tuple({kind: None for some in USUAL.values() for kind in some})
+
+
+Numbers = tuple[int, int, int, int]
+NUMBER = st.integers(0, 1_000)
+WALKS = st.lists(st.tuples(NUMBER, NUMBER, NUMBER, NUMBER), min_size=1, max_size=40)
+
+
+@st.composite
+def nodes(draw: st.DrawFn) -> Node:
+    return a_node(
+        parents=draw(st.integers(0, 3)),
+        children=draw(st.integers(0, 1)),
+        trigger=draw(st.sampled_from(TriggerRule)),
+        retry=RetryPolicy(max_retries=draw(st.integers(0, 2)), max_losses=draw(st.integers(0, 4))),
+        timeouts=Timeouts(attempt_seconds=draw(SECONDS), queue_seconds=draw(SECONDS)),
+    )
+
+
+def picked(choices: Sequence[T], number: int) -> T:
+    return choices[number % len(choices)]
+
+
+def report_of(kind: type[Event], epoch: int, number: int) -> Report:
+    match kind.__name__:
+        case "Failed":
+            return Failed(epoch=epoch, error=ERROR, final=number % 3 == 0)
+        case "Adopted":
+            return Adopted(epoch, picked(SESSIONS, number))
+        case "Lost":
+            return Lost(epoch, picked(SESSIONS, number))
+        case "Succeeded":
+            return Succeeded(epoch)
+        case "Released":
+            return Released(epoch)
+        case _:
+            return CancelConfirmed(epoch)
+
+
+def event_of(kind: type[Event], task: TaskRun, node: Node, number: int) -> Event:
+    epoch = task.epoch - (number % 5 == 0)
+    parents = len(node.parents)
+    match kind.__name__:
+        case "Granted":
+            return Granted(picked(SESSIONS, number))
+        case "Due":
+            return Due(epoch, picked([*TaskState, *[task.state] * 20], number))
+        case "ParentsEnded":
+            endings = [picked(sorted(ENDED), number // 5**place) for place in range(parents)]
+            return ParentsEnded(tuple(endings[: min(task.waiting, 1 + number % 3)]))
+        case "StopRequested":
+            return StopRequested()
+        case "Replayed":
+            return Replayed()
+        case "Reopened":
+            failed = number % (parents + 1)
+            skipped = number // 4 % (parents - failed + 1)
+            return Reopened(waiting=parents - failed - skipped, failed=failed, skipped=skipped)
+        case _:
+            return report_of(kind, epoch, number)
+
+
+class Step(NamedTuple):
+    """An event, the task before and after it, and the move if there was one."""
+
+    before: TaskRun
+    event: Event
+    move: Transition | None
+    after: TaskRun
+
+
+def walked(node: Node, walk: Iterable[Numbers]) -> Iterator[Step]:
+    """Let events happen one by one, as the numbers choose them."""
+    task = a_task(state=TaskState.PENDING, waiting=len(node.parents))
+    now = NOON
+    for kind, number, wait, chance in walk:
+        event = event_of(picked([*USUAL[task.state] * 4, *EVERY], kind), task, node, number)
+        now += picked([0, SECOND, 100 * SECOND], wait)
+        try:
+            move = advance(task, event, node, now, chance / 1_000)
+        except IllegalTransition:
+            move = None
+        step = Step(task, event, move, task if move is None else move.task)
+        task = step.after
+        yield step
+
+
+@settings(max_examples=200, deadline=None)
+@given(nodes(), WALKS)
+def test_every_value_that_can_be_reached_is_sound(node: Node, walk: list[Numbers]) -> None:
+    for step in walked(node, walk):
+        assert_sound(step.after, node)
+
+
+@settings(max_examples=100, deadline=None)
+@given(nodes(), WALKS)
+def test_the_epoch_never_falls_and_rises_by_one_with_a_grant_only(
+    node: Node, walk: list[Numbers]
+) -> None:
+    for step in walked(node, walk):
+        granted = isinstance(step.event, Granted) and step.move is not None
+        assert step.after.epoch == step.before.epoch + granted
+
+
+@settings(max_examples=100, deadline=None)
+@given(nodes(), WALKS)
+def test_an_ending_is_left_by_a_replay_only(node: Node, walk: list[Numbers]) -> None:
+    for step in walked(node, walk):
+        if step.before.state in ENDED and not isinstance(step.event, Replayed | Reopened):
+            assert step.after == step.before
+
+
+@settings(max_examples=100, deadline=None)
+@given(nodes(), WALKS, st.integers(1, 5))
+def test_a_report_with_an_old_epoch_never_changes_anything(
+    node: Node, walk: list[Numbers], age: int
+) -> None:
+    *_, last = walked(node, walk)
+    now = NOON + 10_000 * SECOND
+
+    for kind in REPORTS:
+        for number in range(3):
+            stale = report_of(kind, last.after.epoch - age, number)
+            assert advance(last.after, stale, node, now, 0.5) is None
+
+
+@settings(max_examples=150, deadline=None)
+@given(nodes(), WALKS)
+def test_each_grant_becomes_history_at_most_once_and_only_when_another_may_follow(
+    node: Node, walk: list[Numbers]
+) -> None:
+    recorded: list[int] = []
+
+    for step in walked(node, walk):
+        if step.move is not None and step.move.attempt is not None:
+            recorded.append(step.move.attempt.epoch)
+            assert step.after.state not in ENDED | GRANTED
+            assert step.move.attempt.started_at == step.before.started_at
+        assert recorded == sorted(set(recorded))
+        assert step.after.started_at is None or step.after.epoch not in recorded
+
+
+@settings(max_examples=100, deadline=None)
+@given(nodes(), WALKS)
+def test_no_grant_is_forgotten(node: Node, walk: list[Numbers]) -> None:
+    known: set[int] = set()
+
+    for step in walked(node, walk):
+        if step.move is not None and step.move.attempt is not None:
+            known.add(step.move.attempt.epoch)
+        here = {step.after.epoch} if step.after.started_at is not None else set()
+        assert known | here == set(range(1, step.after.epoch + 1))
+
+
+@settings(max_examples=100, deadline=None)
+@given(nodes(), WALKS)
+def test_only_failures_and_losses_spend_a_budget_and_only_a_replay_restores_it(
+    node: Node, walk: list[Numbers]
+) -> None:
+    for before, event, move, after in walked(node, walk):
+        spent = (after.failures - before.failures, after.losses - before.losses)
+        if move is None or before.state is not TaskState.RUNNING:
+            assert spent == (0, 0) or isinstance(event, Replayed)
+        else:
+            assert spent == (isinstance(event, Failed | Due), isinstance(event, Lost))
