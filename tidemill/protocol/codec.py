@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from google.protobuf.message import DecodeError, Message  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError, Message
 
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.events import CancelConfirmed, Failed, Released, Succeeded, WorkerReport

@@ -70,13 +70,13 @@ class Turns:
     async def _take_turn(self, items: Sequence[Item], *, patient: bool) -> None:
         """One turn, until it is committed; one that cannot be is taken apart."""
         try:
-            await self._commit_turn(items, self._turn(items, patient=patient))
+            await self._commit_turn(self._turn(items, patient=patient))
         except Exception:
             log.exception("a turn of %d items failed and is taken apart", len(items))
             await self._isolate_item(items, patient=patient)
             await self._isolate_claim()
 
-    async def _commit_turn(self, items: Sequence[Item], turn: Turn) -> None:
+    async def _commit_turn(self, turn: Turn) -> None:
         """Try a turn until it is committed, or fails for a reason that no retry can mend."""
         tries = 0
         while True:
@@ -124,7 +124,7 @@ class Turns:
         if not runs:
             return
         try:
-            await self._commit_turn(items, self._turn(items, patient=patient, claims_max=0))
+            await self._commit_turn(self._turn(items, patient=patient, claims_max=0))
         except Exception as error:  # noqa: BLE001
             if len(runs) == 1:
                 await self._quarantine(runs[0], f"{type(error).__name__}: {error}", items)
@@ -136,19 +136,21 @@ class Turns:
     async def _isolate_claim(self) -> None:
         """Claim fewer and fewer READY tasks until the one that cannot be granted stands alone."""
         claims_max = self._desk.config.turn_rows_max
-        while True:
-            turn = self._turn([], patient=False, claims_max=claims_max)
-            try:
-                await self._commit_turn([], turn)
-            except Exception as error:  # noqa: BLE001
-                if len(turn.claimed) <= 1:
-                    for run_id in turn.claimed:
-                        await self._quarantine(run_id, f"{type(error).__name__}: {error}", [])
-                    await self._desk.clock.sleep(self._desk.config.retry_seconds_max)
-                    return
-                claims_max = max(1, min(claims_max, len(turn.claimed)) // 2)
-            else:
-                return
+        while claims_max:
+            claims_max = await self._try_claims(claims_max)
+
+    async def _try_claims(self, claims_max: int) -> int:
+        """Grant up to so many; return how many to try next, 0 when the culprit is found."""
+        turn = self._turn([], patient=False, claims_max=claims_max)
+        try:
+            await self._commit_turn(turn)
+        except Exception as error:  # noqa: BLE001
+            if len(turn.claimed) > 1:
+                return min(claims_max, len(turn.claimed)) // 2
+            for run_id in turn.claimed:
+                await self._quarantine(run_id, f"{type(error).__name__}: {error}", [])
+            await self._desk.clock.sleep(self._desk.config.retry_seconds_max)
+        return 0
 
     async def _quarantine(self, run_id: RunId, reason: str, items: Sequence[Item]) -> None:
         log.error("run %s is put into quarantine: %s", run_id, reason)
