@@ -33,7 +33,7 @@ def replay(ledger: Ledger, position: int) -> None:
     limit = ledger.plan.workflow.timeout_seconds
     ledger.reopen(None if limit is None else ledger.now + round(limit * SECOND))
     ledger.happen(position, Replayed())
-    _wait_again(ledger, again, replayed=position)
+    _wait_again(ledger, again)
 
 
 def _below(ledger: Ledger, position: int) -> set[int]:
@@ -55,9 +55,8 @@ def _cancelled(ledger: Ledger) -> set[int]:
     }
 
 
-def _wait_again(ledger: Ledger, again: set[int], replayed: int) -> None:
-    open_again = again | {replayed}
-    tallies = {place: _tally(ledger, place, open_again) for place in sorted(again)}
+def _wait_again(ledger: Ledger, again: set[int]) -> None:
+    tallies = {place: _tally(ledger, place, again) for place in sorted(again)}
     for place, tally in tallies.items():
         ledger.happen(
             place, Reopened(waiting=tally.waiting, failed=tally.failed, skipped=tally.skipped)

@@ -1,0 +1,56 @@
+"""What the README and the examples promise, run as printed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.process.commands import Shell
+
+ROOT = Path(__file__).parents[2]
+
+
+def _block(language: str) -> str:
+    found = re.search(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert found is not None
+    return found.group(1)
+
+
+def test_the_first_workflow_of_the_readme_works_as_printed(shell: Shell) -> None:
+    shell.write("greetings.py", _block("python"))
+    shell.write("hello.yaml", _block("yaml"))
+
+    ended = shell.run("run", "hello.yaml", "--input", '{"name": "Ada"}')
+    shown = shell.run("show", "latest", "greet").out
+
+    assert ended.code == 0, ended.err + ended.out
+    assert '"Good morning, Ada."' in ended.out
+    assert "attempt 1 of greet" in shown
+
+
+def test_the_demo_ends_with_its_summary(shell: Shell) -> None:
+    demo = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "demo.py")],
+        cwd=shell.folder,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+    assert demo.returncode == 0, demo.stdout + demo.stderr
+    assert "process-payment    started (attempt 2)" in demo.stdout
+    assert "lost its worker in attempt 1, runs again" in demo.stdout
+    assert "2 of 2 runs succeeded" in demo.stdout
+
+
+def test_a_run_on_postgresql_ends_like_one_on_sqlite(shell: Shell, postgres_dsn: str) -> None:
+    shell.write("one.yaml", "name: one\ntasks: [{id: only, executor: noop}]")
+
+    ended = shell.run("run", "one.yaml", "--store", postgres_dsn)
+
+    assert ended.code == 0, ended.err + ended.out
+    [run] = shell.read_json("runs", "--store", postgres_dsn)
+    assert run["state"] == "SUCCEEDED"

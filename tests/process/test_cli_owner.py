@@ -1,0 +1,114 @@
+"""Who may write to a store, and how others ask for changes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from tidemill.domain.errors import Conflict, InvalidInput, StoreOwned, Unavailable
+from tidemill.domain.identifiers import RunId
+from tidemill.domain.workflow import TaskSpec, Workflow
+from tidemill.runtime.config import EmbeddedSettings, parse_store, serving
+from tidemill.runtime.control import (
+    Answer,
+    AskProgress,
+    CancelRun,
+    Command,
+    ControlServer,
+    ProgressNow,
+    ask,
+)
+from tidemill.runtime.owner import OwnerCard, find_owner, lock_path, take_ownership
+from tidemill.runtime.supervisor import Supervisor, WorkerDied
+from tidemill.runtime.system import SystemClock
+
+ME = OwnerCard(pid=os.getpid(), socket="somewhere", started_at=1)
+
+
+def test_an_owner_is_known_by_its_pid_until_it_lets_go(tmp_path: Path) -> None:
+    ownership = take_ownership(tmp_path / "a.db")
+    ownership.introduce(ME)
+
+    assert find_owner(tmp_path / "a.db") == ME
+    with pytest.raises(StoreOwned, match=f"process {os.getpid()}") as refused:
+        take_ownership(tmp_path / "a.db")
+    assert refused.value.pid == os.getpid()
+    ownership.release()
+    assert find_owner(tmp_path / "a.db") is None
+    take_ownership(tmp_path / "a.db").release()
+
+
+def test_what_a_crashed_owner_wrote_counts_for_nothing(tmp_path: Path) -> None:
+    lock_path(tmp_path / "a.db").write_text('{"pid": 1, "socket": "x", "started_at": 1}')
+
+    assert find_owner(tmp_path / "a.db") is None
+    take_ownership(tmp_path / "a.db").release()
+
+
+async def test_a_command_is_answered_and_a_refusal_is_raised(tmp_path: Path) -> None:
+    async def handle(command: Command) -> Answer:
+        if isinstance(command, CancelRun):
+            raise Conflict("not now")
+        return ProgressNow(())
+
+    server = ControlServer(tmp_path / "control.sock", handle)
+    await server.start()
+
+    assert (tmp_path / "control.sock").stat().st_mode & 0o777 == 0o600
+    assert await ask(str(tmp_path / "control.sock"), AskProgress(RunId("r"))) == ProgressNow(())
+    with pytest.raises(Conflict, match="not now"):
+        await ask(str(tmp_path / "control.sock"), CancelRun(RunId("r")))
+    await server.stop()
+
+
+async def test_an_owner_that_is_gone_is_unavailable(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="does not answer"):
+        await ask(str(tmp_path / "nobody.sock"), CancelRun(RunId("r")))
+
+
+async def test_a_worker_that_dies_is_replaced_and_its_last_words_are_kept() -> None:
+    deaths: asyncio.Queue[WorkerDied] = asyncio.Queue()
+    supervisor = Supervisor(
+        command=lambda name: ["sh", "-c", f"echo {name}; exit 7"],
+        name="w",
+        count=1,
+        clock=SystemClock(),
+        on_death=deaths.put_nowait,
+    )
+
+    await supervisor.start()
+    first, second = await deaths.get(), await deaths.get()
+    await supervisor.stop(1)
+
+    assert (first.name, first.status, first.tail) == ("w-1", 7, "w-1")
+    assert second.name == "w-2"
+    assert supervisor.pids == []
+
+
+def test_a_store_is_a_path_or_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert parse_store("a/b.db").path == tmp_path / "a" / "b.db"
+    assert parse_store("sqlite:///b.db").path == tmp_path / "b.db"
+    assert parse_store("sqlite:////b.db").path == Path("/b.db")
+    assert parse_store("postgresql://host/name").dsn == "postgresql://host/name"
+    for wrong in ("redis://x", "sqlite:///", ""):
+        with pytest.raises(InvalidInput, match="store"):
+            parse_store(wrong)
+
+
+def test_workers_serve_every_queue_and_label_of_the_workflow() -> None:
+    settings = EmbeddedSettings(store=parse_store("x.db"))
+    plain = TaskSpec(id="plain", executor="noop")
+    heavy = TaskSpec(id="heavy", executor="noop", queue="heavy", labels={"gpu": "a100"})
+    other = TaskSpec(id="other", executor="noop", labels={"gpu": "h100"})
+
+    served = serving(settings, [Workflow(name="w", tasks=(plain, heavy))])
+
+    assert served.queues == ("default", "heavy")
+    assert "gpu=a100" in served.worker_command("unix:x", "me")
+    with pytest.raises(InvalidInput, match=r"tasks\.other\.labels\.gpu"):
+        serving(settings, [Workflow(name="w", tasks=(heavy, other))])

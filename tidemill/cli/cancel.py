@@ -1,0 +1,40 @@
+"""`tidemill cancel`: stop a run."""
+
+from __future__ import annotations
+
+import click
+
+from tidemill.cli.options import complete, store_option
+
+
+@click.command(short_help="Stop a run.")
+@click.argument("run")
+@store_option
+def cancel(run: str, store: str) -> int:
+    """Stop RUN: what waits is cancelled, what runs is asked to stop.
+
+    RUN is the beginning or the end of a run's id, or `latest`. The process that owns the store does
+    it; when there is none, this command does.
+    """
+    return complete(_cancel(run, store))
+
+
+async def _cancel(text: str, store: str) -> int:
+    from tidemill.cli.views.text import printable
+    from tidemill.domain.run import RUN_ENDED
+    from tidemill.runtime import inspection
+    from tidemill.runtime.config import parse_store
+    from tidemill.runtime.requests import cancel_run
+    from tidemill.runtime.system import SystemClock
+    from tidemill.runtime.wiring import reading
+
+    address = parse_store(store)
+    async with reading(address, SystemClock()) as opened:
+        run = await inspection.find_run(opened, text)
+    if run.state in RUN_ENDED:
+        click.echo(f"run {run.id} has ended already: {run.state}")
+        return 0
+    after = await cancel_run(address, run.id)
+    word = "is" if after.state in RUN_ENDED else "stops; it is still"
+    click.echo(f"run {run.id} ({printable(run.workflow)}) {word} {after.state}")
+    return 0

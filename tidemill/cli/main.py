@@ -1,0 +1,90 @@
+"""The `tidemill` command. Each command is imported when it is asked for, to start fast."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping
+
+import click
+
+from tidemill import __version__
+from tidemill.domain.errors import InvalidInput, TidemillError, Unavailable
+
+COMMANDS: Mapping[str, str] = {
+    "run": "tidemill.cli.run:run",
+    "resume": "tidemill.cli.resume:resume",
+    "runs": "tidemill.cli.runs:runs",
+    "show": "tidemill.cli.show:show",
+    "dead": "tidemill.cli.dead:dead",
+    "cancel": "tidemill.cli.cancel:cancel",
+    "validate": "tidemill.cli.validate:validate",
+}
+
+FAILED = 1
+REFUSED = 2
+INTERRUPTED = 130
+
+
+class Commands(click.Group):
+    """Finds commands by name in the table above, in its order."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every command, in the order in which a person meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tidemill")
+def commands() -> None:
+    """Tidemill runs workflows durably: DAGs of tasks that survive every crash.
+
+    State is kept in .tidemill/tidemill.db of the working folder, unless --store or the environment
+    variable TIDEMILL_STORE says otherwise.
+    """
+
+
+def main() -> None:
+    """Run one command. Exit codes: 0 done, 1 the run failed, 2 refused, 130 interrupted."""
+    sys.exit(_exit_code())
+
+
+def _exit_code() -> int:
+    try:
+        code = commands.main(standalone_mode=False, prog_name="tidemill")
+    except click.exceptions.Abort:
+        return INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return REFUSED
+    except TidemillError as error:
+        _explain(error)
+        return FAILED if isinstance(error, Unavailable) else REFUSED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Somebody closed the pipe: `tidemill runs | head` is no error.
+        sys.stderr.close()
+        return FAILED
+    except OSError as error:
+        click.echo(f"error: {error}", err=True)
+        return REFUSED
+    return code if isinstance(code, int) else 0
+
+
+def _explain(error: TidemillError) -> None:
+    from tidemill.cli.views.text import printable, printable_block
+
+    if isinstance(error, InvalidInput):
+        for problem in error.problems:
+            click.echo(f"error: {printable(str(problem))}", err=True)
+    else:
+        click.echo(f"error: {printable_block(str(error))}", err=True)

@@ -1,0 +1,72 @@
+"""`tidemill show`: one run, or one task of it, in full."""
+
+from __future__ import annotations
+
+import click
+
+from tidemill.cli.options import complete, json_option, store_option
+
+ROWS_MAX = 100
+
+
+@click.command(short_help="Show a run, or one task of it.")
+@click.argument("run")
+@click.argument("task", required=False)
+@click.option("--all", "everything", is_flag=True, help="Every task, however many.")
+@json_option
+@store_option
+def show(run: str, task: str | None, everything: bool, as_json: bool, store: str) -> None:
+    """Show RUN and what each waiting task waits for, or all that is kept about one TASK of it.
+
+    RUN is the beginning or the end of a run's id, or `latest`.
+    """
+    rows_max = 10**9 if everything else ROWS_MAX
+    if task is None:
+        complete(_show_run(run, rows_max, as_json, store))
+    else:
+        complete(show_task(run, task, as_json, store))
+
+
+async def _show_run(text: str, rows_max: int, as_json: bool, store: str) -> None:
+    from tidemill.cli.views.listing import print_json
+    from tidemill.cli.views.report import run_heading, run_output, task_table
+    from tidemill.runtime import inspection
+    from tidemill.runtime.config import parse_store
+    from tidemill.runtime.requests import is_owned, progress_by_owner
+    from tidemill.runtime.system import SystemClock
+    from tidemill.runtime.wiring import reading
+
+    address, clock = parse_store(store), SystemClock()
+    async with reading(address, clock) as opened:
+        run = await inspection.find_run(opened, text)
+        progress = await progress_by_owner(address, run.id)
+        picture = await inspection.read_picture(opened, run, progress, owned=is_owned(address))
+    if as_json:
+        print_json({"run": run, "tasks": inspection.named(picture)})
+        return
+    for line in run_heading(run, clock.now(), owned=picture.owned):
+        click.echo(line)
+    click.echo()
+    for line in (*task_table(picture, rows_max, clock.now()), *run_output(run, picture.output)):
+        click.echo(line)
+
+
+async def show_task(text: str, task: str, as_json: bool, store: str) -> None:
+    """Print all that is kept about one task."""
+    from tidemill.cli.views.listing import print_json
+    from tidemill.cli.views.report import task_report
+    from tidemill.runtime import inspection
+    from tidemill.runtime.config import parse_store
+    from tidemill.runtime.system import SystemClock
+    from tidemill.runtime.wiring import reading
+
+    async with reading(parse_store(store), SystemClock()) as opened:
+        run = await inspection.find_run(opened, text)
+        plan = await inspection.read_plan(opened, run)
+        position = inspection.find_task(plan, task)
+        report = await inspection.read_task(opened, run, plan, position)
+    if as_json:
+        print_json(report)
+        return
+    for line in task_report(report, SystemClock().now()):
+        click.echo(line)

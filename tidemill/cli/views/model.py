@@ -1,0 +1,140 @@
+"""What is known about a run that is being watched: tasks by state, kept up to date by facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+
+from tidemill.cli.views.text import listing
+from tidemill.domain.facts import Fact, FactType
+from tidemill.domain.identifiers import Moment
+from tidemill.domain.plan import Node, Plan
+from tidemill.domain.run import RunState
+from tidemill.domain.task_run import ENDED, TaskKind, TaskRun, TaskState
+
+# What a person looks for first.
+INTEREST = (
+    TaskState.FAILED,
+    TaskState.RUNNING,
+    TaskState.CANCELLING,
+    TaskState.BACKOFF,
+    TaskState.READY,
+)
+
+
+@dataclass(slots=True)
+class TaskLine:
+    """One task, as far as a view shows it."""
+
+    position: int
+    name: str
+    depth: int
+    state: TaskState = TaskState.PENDING
+    attempt: int = 1
+    started_at: Moment | None = None
+    ended_at: Moment | None = None
+    note: str = ""
+    progress: float | None = None
+    joins: str = ""  # its parents, when the tree cannot show them all
+
+
+@dataclass(slots=True)
+class RunModel:
+    """A run and its tasks in the order in which they are shown."""
+
+    workflow: str
+    lines: list[TaskLine]  # by position
+    order: list[int]  # positions, each task below its first parent
+    rank: list[int]  # by position: place in that order
+    state: RunState = RunState.PENDING
+    by_state: dict[TaskState, dict[int, None]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, plan: Plan) -> RunModel:
+        """The model of a run that has not begun."""
+        order, depths = _tree(plan)
+        lines = [
+            TaskLine(node.index, node.id, depths[node.index], joins=_joins(plan, node))
+            for node in plan.nodes
+        ]
+        shown = [place for place in order if plan.nodes[place].kind is TaskKind.TASK]
+        by_state: dict[TaskState, dict[int, None]] = {state: {} for state in TaskState}
+        by_state[TaskState.PENDING] = dict.fromkeys(shown)
+        rank = [0] * len(plan.nodes)
+        for place, position in enumerate(order):
+            rank[position] = place
+        return cls(plan.workflow.name, lines, shown, rank, by_state=by_state)
+
+    @property
+    def ended(self) -> int:
+        """How many tasks have ended, however."""
+        return sum(len(self.by_state[state]) for state in ENDED)
+
+    def counts(self) -> list[tuple[TaskState, int]]:
+        """How many tasks are in each state, without the empty ones."""
+        return [(state, len(tasks)) for state, tasks in self.by_state.items() if tasks]
+
+    def load(self, tasks: Iterable[TaskRun]) -> None:
+        """Take over what the store says."""
+        for task in tasks:
+            line = self.lines[task.node]
+            self._move(line, task.state)
+            line.attempt = task.attempt
+            line.started_at, line.ended_at = task.started_at, task.ended_at
+            line.note = task.error.message if task.error else ""
+
+    def apply(self, fact: Fact) -> TaskLine | None:
+        """Let one fact change the model; return the task concerned when a view shows it."""
+        if fact.position is None:
+            self.state = RunState(fact.state)
+            return None
+        line = self.lines[fact.position]
+        self._move(line, TaskState(fact.state))
+        line.attempt = max(1, fact.attempt)
+        if fact.type is FactType.TASK_STARTED:
+            line.started_at, line.note = fact.at, ""
+        line.progress = None
+        line.ended_at = fact.at if line.state in ENDED else None
+        line.note = fact.error or line.note
+        return line if line.position in self.by_state[line.state] else None
+
+    def visible(self, lines_max: int) -> Sequence[int]:
+        """Positions to show, in order: all when they fit, else the most interesting ones."""
+        if len(self.order) <= lines_max:
+            return self.order
+        states = (*INTEREST, TaskState.PENDING, *(ENDED - {TaskState.FAILED}))
+        candidates = chain.from_iterable(self.by_state[state] for state in states)
+        return sorted(islice(candidates, lines_max), key=self.rank.__getitem__)
+
+    def _move(self, line: TaskLine, state: TaskState) -> None:
+        shown = line.position in self.by_state[line.state]
+        if not shown and state is TaskState.FAILED:
+            # The output is worth a line only when it could not be evaluated.
+            self.order.append(line.position)
+            shown = True
+        if shown:
+            self.by_state[line.state].pop(line.position, None)
+            self.by_state[state][line.position] = None
+        line.state = state
+
+
+def _joins(plan: Plan, node: Node) -> str:
+    return listing([plan.nodes[place].id for place in node.parents]) if node.parents[1:] else ""
+
+
+def _tree(plan: Plan) -> tuple[list[int], list[int]]:
+    """Each task below its first parent, depth first; without recursion, chains are long."""
+    below: list[list[int]] = [[] for _ in plan.nodes]
+    for node in plan.nodes:
+        if node.parents:
+            below[node.parents[0]].append(node.index)
+    order: list[int] = []
+    depths = [0] * len(plan.nodes)
+    pending = [(root, 0) for root in reversed(plan.roots)]
+    while pending:
+        place, depth = pending.pop()
+        order.append(place)
+        depths[place] = depth
+        pending.extend((child, depth + 1) for child in reversed(below[place]))
+    return order, depths

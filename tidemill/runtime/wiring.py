@@ -1,0 +1,51 @@
+"""From addresses to stores: the only place that knows which databases there are."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tidemill.domain.errors import InvalidInput, NotFound, Problem
+from tidemill.ports.clock import Clock
+from tidemill.ports.store import Store
+from tidemill.runtime.config import StoreAddress
+
+
+async def open_store(address: StoreAddress, clock: Clock) -> Store:
+    """Connect to a store to read and write; a SQLite file must be owned by this process."""
+    if address.path is None:
+        return await _open_postgres(address)
+    from tidemill.stores.sqlite.store import SqliteStore
+
+    address.path.parent.mkdir(parents=True, exist_ok=True)
+    return SqliteStore(str(address.path), clock)
+
+
+@asynccontextmanager
+async def reading(address: StoreAddress, clock: Clock) -> AsyncIterator[Store]:
+    """A store for commands that only look: on SQLite, never in the way of its owner."""
+    store = await _open_to_read(address, clock)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def _open_to_read(address: StoreAddress, clock: Clock) -> Store:
+    if address.path is None:
+        return await _open_postgres(address)
+    if not address.path.exists():
+        raise NotFound(f"there is no store at {address.path} yet: `tidemill run` creates it")
+    from tidemill.stores.sqlite.store import SqliteReadStore
+
+    return SqliteReadStore(str(address.path), clock)
+
+
+async def _open_postgres(address: StoreAddress) -> Store:
+    assert address.dsn is not None
+    try:
+        from tidemill.stores.postgres.store import PostgresStore
+    except ImportError as error:
+        message = "PostgreSQL needs an extra: pip install 'tidemill[postgres]'"
+        raise InvalidInput([Problem(path="store", message=message, code="extra")]) from error
+    return await PostgresStore.connect(address.dsn)
