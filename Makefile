@@ -51,10 +51,8 @@ lock: ## write requirements/*.txt from pyproject.toml and *.in; ARGS=--upgrade f
 LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--no-header --no-emit-index-url
 
-# The virtual path makes protoc write imports that name the package.
 proto: $(DEV_STAMP) ## generate tidemill/protocol/generated from proto/
-	$(BIN)/python -m grpc_tools.protoc -Itidemill/protocol/generated=proto \
-	    --python_out=. --grpc_python_out=. tidemill/protocol/generated/worker.proto
+	$(BIN)/python proto/generate.py
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) .venv-lock .tidemill .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -43,7 +43,7 @@ def worker_options(command: Command) -> Command:
         click.option(
             "--slots",
             type=click.IntRange(1, SLOTS_MAX),
-            default=16,
+            default=64,
             show_default=True,
             help="Tasks that one worker runs at once.",
         ),

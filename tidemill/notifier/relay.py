@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 
 import msgspec
 
@@ -30,6 +31,7 @@ class RelayConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How often the relay looks, and how much it takes at a time."""
 
     poll_seconds: float = 0.5
+    pause_seconds: float = 0.04  # at least, so that a busy mill is relayed in batches
     lead_seconds: float = 2.0
     rows_max: int = 500
     keep_seconds: float = 24 * 3_600.0
@@ -78,11 +80,10 @@ class Relay:
                 await self._nap(woken)
 
     async def _nap(self, woken: asyncio.Event) -> None:
-        try:
+        await self._clock.sleep(self._config.pause_seconds)
+        with suppress(TimeoutError):
             async with asyncio.timeout(self._config.poll_seconds):
                 await woken.wait()
-        except TimeoutError:
-            pass
         woken.clear()
 
     async def _follow_hints(self, woken: asyncio.Event) -> None:

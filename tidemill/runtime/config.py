@@ -32,7 +32,7 @@ class EmbeddedSettings:
 
     store: StoreAddress
     workers: int = 1
-    slots: int = 16  # of each worker
+    slots: int = 64  # of each worker
     imports: tuple[str, ...] = ()
     queues: tuple[str, ...] = ("default",)
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class EmbeddedSettings:
             "--queues": ",".join(self.queues),
             "--grace-seconds": str(self.grace_seconds),
         }
-        command = [sys.executable, "-m", "tidemill.worker"]
+        command = [sys.executable, "-m", "tidemill.runtime.worker_process"]
         command += [text for option in options.items() for text in option]
         command += [text for pair in self.labels.items() for text in ("--label", "=".join(pair))]
         return command + [text for given in self.imports for text in ("--import", given)]

@@ -113,6 +113,8 @@ def _told(error: asyncpg.PostgresError, commit: bool) -> TidemillError:
         return IllegalTransition(str(error))
     if isinstance(error, asyncpg.InvalidCachedStatementError):
         return Unavailable(f"PostgreSQL: {error}")
+    if isinstance(error, asyncpg.UndefinedTableError):
+        return StoreRefused(f"PostgreSQL: nothing has been run on this database yet ({error})")
     if state[:2] in _LOST_CLASSES:
         return _lost(error, commit)
     if state[:2] in _PASSING_CLASSES or state in _PASSING_STATES:

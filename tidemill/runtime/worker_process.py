@@ -1,4 +1,7 @@
-"""The worker as a process: arguments, signals, exit codes, and its end when its parent ends."""
+"""A worker as a process of its own: `python -m tidemill.runtime.worker_process --help`.
+
+Arguments, signals, exit codes, and its end when its parent ends.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from tidemill.domain.errors import InvalidInput
-from tidemill.ports.clock import Clock
-from tidemill.ports.entropy import Entropy
+from tidemill.runtime.system import SystemClock, SystemEntropy
 from tidemill.worker.capture import capture_output
 from tidemill.worker.config import WorkerConfig
 from tidemill.worker.executor import Workshop
@@ -34,7 +36,7 @@ EXIT_REFUSED = 78  # configuration error: a fresh process will be refused as wel
 CLOSE_SECONDS = 2.0
 
 
-def main(arguments: Sequence[str], clock: Clock, entropy: Entropy) -> NoReturn:
+def main(arguments: Sequence[str]) -> NoReturn:
     """Be a worker until drained. Ends the process itself: a stuck thread must not keep it."""
     options = _parser().parse_args(arguments)
     supervised = end_with_parent()
@@ -42,8 +44,8 @@ def main(arguments: Sequence[str], clock: Clock, entropy: Entropy) -> NoReturn:
     try:
         config = _config(options)
         workshop = Workshop(
-            clock=clock,
-            entropy=entropy,
+            clock=SystemClock(),
+            entropy=SystemEntropy(),
             library=load_library(options.imports),
             threads=Threads(config.slots),
             commands=Commands(),
@@ -173,3 +175,7 @@ def _label(text: str) -> tuple[str, str]:
     if not name or not separator:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     return name, value
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
