@@ -59,6 +59,8 @@ def pid_then_sleep(path):
     time.sleep(3600)
 """
 
+WORKER = "tidemill.runtime.worker_process"
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -80,7 +82,7 @@ async def a_gateway(folder: Path) -> AsyncIterator[ScriptedDoor]:
 @asynccontextmanager
 async def a_worker(folder: Path, *options: str) -> AsyncIterator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tidemill.runtime.worker_process", "--address", f"unix:{folder}/gate"),
+        *(sys.executable, "-m", WORKER, "--address", f"unix:{folder}/gate"),
         *("--import", str(folder / "orders.py"), "--name", "w1", *options),
         stdin=subprocess.PIPE,
         start_new_session=True,
@@ -239,7 +241,8 @@ async def test_a_refused_worker_says_why_and_leaves(folder: Path) -> None:
 PARENT = """
 import subprocess, sys, time
 worker = subprocess.Popen(
-    [sys.executable, "-m", "tidemill.runtime.worker_process", "--address", sys.argv[1], "--import", sys.argv[2]],
+    [sys.executable, "-m", "tidemill.runtime.worker_process"]
+    + ["--address", sys.argv[1], "--import", sys.argv[2]],
     stdin=subprocess.PIPE,
 )
 print(worker.pid, flush=True)
@@ -283,7 +286,7 @@ async def test_a_worker_and_its_commands_end_when_their_parent_does(
     ],
 )
 def test_a_wrong_option_is_one_clear_line_and_exit_code_2(options: list[str], words: str) -> None:
-    command = [sys.executable, "-m", "tidemill.runtime.worker_process", "--address", "unix:/nowhere", *options]
+    command = [sys.executable, "-m", WORKER, "--address", "unix:/nowhere", *options]
 
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
 
@@ -293,7 +296,7 @@ def test_a_wrong_option_is_one_clear_line_and_exit_code_2(options: list[str], wo
 
 
 def test_a_worker_started_by_hand_outlives_its_input(folder: Path) -> None:
-    command = [sys.executable, "-m", "tidemill.runtime.worker_process", "--address", f"unix:{folder}/nobody"]
+    command = [sys.executable, "-m", WORKER, "--address", f"unix:{folder}/nobody"]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr is not None
 
