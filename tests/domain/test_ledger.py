@@ -174,6 +174,14 @@ def test_what_was_left_to_tell_is_taken_up_by_the_next_turn() -> None:
     assert not ledger.unfinished
 
 
+def test_rows_left_to_take_up_are_for_the_next_turn() -> None:
+    ledger = a_ledger(CHAIN)
+
+    ledger.take_up([], more=True)
+
+    assert ledger.unfinished
+
+
 def test_telling_waits_for_rows_that_are_not_here() -> None:
     ledger = a_ledger(FAN_OUT, running(), *waiting(1, 3, 4))
     ledger.happen(0, Succeeded(1))

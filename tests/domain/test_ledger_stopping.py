@@ -72,7 +72,6 @@ def test_tasks_of_a_stopped_run_are_cancelled_or_asked_to_stop() -> None:
 
     states = [task.state for task in ledger.changed_tasks()]
     assert states == [TaskState.CANCELLED, TaskState.CANCELLING]
-    assert [task.position for task in ledger.asked_to_stop()] == [2]
     assert (ledger.run.open, ledger.unfinished) == (1, False)
 
 

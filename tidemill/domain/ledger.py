@@ -71,6 +71,7 @@ class Ledger:
         self._changed: set[int] = set()
         self._telling: deque[int] = deque()
         self._more_to_stop = False
+        self._more_to_tell = False
 
     # Rows in, rows out
 
@@ -81,6 +82,11 @@ class Ledger:
                 self._tasks[task.position] = task
                 if task.told is not None:
                     self._telling.append(task.position)
+
+    def take_up(self, tasks: Sequence[TaskRun], *, more: bool) -> None:
+        """Take in rows with children left to tell; `more` when there are others like them."""
+        self.supply(tasks)
+        self._more_to_tell = more
 
     def wanted(self) -> list[int]:
         """Positions of the rows that the ledger needs to go on telling."""
@@ -106,10 +112,6 @@ class Ledger:
         """A row as it stands now, if it was supplied."""
         return self._tasks.get(position)
 
-    def asked_to_stop(self) -> list[TaskRun]:
-        """Rows that this turn made CANCELLING: their workers must be told."""
-        return [task for task in self.changed_tasks() if task.state is TaskState.CANCELLING]
-
     def ready_tasks(self) -> list[TaskRun]:
         """Rows that this turn made READY and that nothing holds back, in order of key."""
         return [
@@ -132,9 +134,9 @@ class Ledger:
     def unfinished(self) -> bool:
         """Whether another turn must go on with this run at once."""
         # Rows that this turn writes cannot be told or stopped before the next one.
-        if self.run.state is RunState.PENDING or self.new_tasks or self._more_to_stop:
-            return True
-        return bool(self._telling) or self.run.told is not None
+        writing = self.run.state is RunState.PENDING or bool(self.new_tasks)
+        telling = bool(self._telling) or self.run.told is not None or self._more_to_tell
+        return writing or telling or self._more_to_stop
 
     # What can happen
 

@@ -48,11 +48,14 @@ class Book:
         if unopened:
             self._open(await self._tx.runs.peek(unopened))
 
-    async def load(self, keys: Iterable[TaskKey]) -> None:
-        """Lock rows of open ledgers."""
+    async def load(self, keys: Iterable[TaskKey]) -> int:
+        """Lock rows of open ledgers; return how many there are."""
         wanted = sorted(key for key in set(keys) if key.run_id in self.ledgers)
-        if wanted:
-            self._supply(await self._tx.tasks.lock(wanted))
+        if not wanted:
+            return 0
+        rows = await self._tx.tasks.lock(wanted)
+        self._supply(rows)
+        return len(rows)
 
     async def take_up(self, run_ids: Iterable[RunId]) -> None:
         """Load what earlier transactions left to be told."""
@@ -60,7 +63,8 @@ class Book:
             ledger = self.ledgers.get(run_id)
             if ledger is not None and ledger.run.state is RunState.RUNNING:
                 self._taken_up.add(run_id)
-                ledger.supply(await self._tx.tasks.lock_untold(run_id, self._rows_max))
+                rows = await self._tx.tasks.lock_untold(run_id, self._rows_max)
+                ledger.take_up(rows, more=len(rows) == self._rows_max)
 
     async def follow(self) -> None:
         """Work out all that follows from what happened, within the bound of rows."""
@@ -70,10 +74,8 @@ class Book:
         for _ in range(LOADS_MAX):
             for ledger in self.ledgers.values():
                 self._spend(ledger, ledger.tell)
-            wanted = self._wanted()
-            if not wanted:
+            if not await self.load(self._wanted()):
                 break
-            await self.load(wanted)
         for run_id, ledger in self.ledgers.items():
             if ledger.must_stop_tasks or (ledger.is_stopping and run_id in self._taken_up):
                 await self._stop(run_id, ledger)

@@ -68,6 +68,8 @@ class Dispatch:
                 continue  # given up while its inputs were read: somebody else may have it
             failure = self._assignments.too_large(assignment)
             if failure is None:
+                # The start bound counts from here: reading the inputs may have taken long.
+                grant.session.grant(assignment.token, self._desk.clock.monotonic())
                 batches[grant.session.id].append(assignment)
             else:
                 grant.session.over(assignment.token)

@@ -48,8 +48,9 @@ class AttachedSession:
         return namespace == self.namespace and serves(route, self.queues, self.labels)
 
     def grant(self, token: Token, at: float) -> None:
-        """Count a committed grant."""
+        """Count a committed grant, or begin to wait for the worker to hold it."""
         self.granted[token] = at
+        self._missing.pop(token, None)
 
     def over(self, token: Token) -> None:
         """The worker is done with a grant: its slot is free again."""

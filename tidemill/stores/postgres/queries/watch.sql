@@ -45,7 +45,7 @@ UNION
 SELECT r.id
 FROM (SELECT DISTINCT run_id FROM task WHERE told IS NOT NULL) AS t
 JOIN run AS r ON r.id = t.run_id
-WHERE r.quarantine IS NULL AND r.format <= $2
+WHERE r.ended_at IS NULL AND r.quarantine IS NULL AND r.format <= $2
 LIMIT $1;
 
 -- name: ready_lanes
