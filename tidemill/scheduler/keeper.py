@@ -124,7 +124,7 @@ class Keeper:
             TaskItem(token=token, event=Released(token.epoch)) for token in overdue & tokens
         )
         for token in overdue:
-            session.over(token)
+            session.give_up(token)
         unreported = (tokens & session.held) - session.granted.keys()
         if unreported and not session.pending:
             session.end()  # its report was lost in here: let the worker come back and repeat it

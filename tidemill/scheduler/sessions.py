@@ -27,6 +27,7 @@ class AttachedSession:
         self.pending = 0  # reports received but not yet committed
         self.held: frozenset[Token] | None = None  # what the worker last said it holds
         self._missing: dict[Token, float] = {}  # grants that the worker does not hold, since when
+        self._given_up: set[Token] = set()  # released by the keeper, until the store says so
         self.heard = True  # since the last renewal
         self.departed = False  # said goodbye
         self.outgoing: asyncio.Queue[SchedulerMessage | None] = asyncio.Queue(outgoing_max)
@@ -49,8 +50,9 @@ class AttachedSession:
 
     def grant(self, token: Token, at: float) -> None:
         """Count a committed grant, or begin to wait for the worker to hold it."""
-        self.granted[token] = at
-        self._missing.pop(token, None)
+        if token not in self._given_up:
+            self.granted[token] = at
+            self._missing.pop(token, None)
 
     def over(self, token: Token) -> None:
         """The worker is done with a grant: its slot is free again."""
@@ -59,9 +61,15 @@ class AttachedSession:
         if self.alone == token:
             self.alone = None
 
+    def give_up(self, token: Token) -> None:
+        """The grant goes back: it must not be sent any more, even if its commit answers late."""
+        self.over(token)
+        self._given_up.add(token)
+
     def missing_for(self, tokens: Iterable[Token], now: float, seconds: float) -> set[Token]:
         """Of these grants, which the worker does not hold: those missing for so long by now."""
         self._missing = {token: self._missing.get(token, now) for token in tokens}
+        self._given_up &= self._missing.keys()
         return {token for token, since in self._missing.items() if now - since > seconds}
 
     def send(self, message: SchedulerMessage) -> None:

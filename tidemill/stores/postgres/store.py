@@ -51,9 +51,9 @@ class PostgresStore:
     @asynccontextmanager
     async def _transaction(self, pool: LazyPool) -> AsyncIterator[StoreTransaction]:
         async with acquired(await pool.get()) as connection:
-            with mapped_errors():
-                await connection.execute("BEGIN")
             try:
+                with mapped_errors():
+                    await connection.execute("BEGIN")
                 yield StoreTransaction(ConnectionStatements(connection))
             except BaseException:
                 await _roll_back(connection)

@@ -1,0 +1,13 @@
+#!/usr/bin/env python3
+"""The command: `bench/run.py --help`."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    # Started as a file, Python would look for modules in this folder, not in the repository.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+    runpy.run_module("bench", run_name="__main__", alter_sys=True)
