@@ -261,6 +261,23 @@ async def test_a_reader_sees_the_file_after_its_owner_has_left(
     await reader.close()
 
 
+async def test_a_file_that_was_closed_is_whole_without_its_log(
+    clock: ManualClock, tmp_path: Path
+) -> None:
+    path, run = tmp_path / "whole.db", a_run()
+    owner = SqliteStore(str(path), clock)
+    await owner.migrate()
+    await given(owner, run)
+    assert await owner.reader.run(run.id) == run
+    await owner.close()
+
+    copy = path.rename(tmp_path / "copy.db")
+
+    reader = SqliteStore.open_reader(str(copy), clock)
+    assert await reader.reader.run(run.id) == run
+    await reader.close()
+
+
 async def test_a_reader_cannot_write(clock: ManualClock, tmp_path: Path) -> None:
     reader = SqliteStore.open_reader(str(tmp_path / "none.db"), clock)
 

@@ -341,3 +341,23 @@ async def test_inputs_that_do_not_fit_into_a_message_fail_the_task_with_a_typed_
     error = (await mill.task(run_id, 20)).error
     assert error is not None
     assert error.type == "InputTooLarge"
+
+
+@on_a_mill
+async def test_timers_close_together_all_fire_in_time(mill: Mill) -> None:
+    worker = mill.worker()
+    await worker.open()
+    quick = RetryPolicy(base_seconds=0.1, jitter=0)
+    slow = RetryPolicy(base_seconds=0.2, jitter=0)
+    await mill.start(a_step("quick", retry=quick), a_step("slow", retry=slow))
+    tokens = {one.task: one.token for one in await worker.assignments(2)}
+    failed_at = mill.clock.monotonic()
+    await worker.fail(tokens["quick"])
+    await worker.fail(tokens["slow"])
+
+    begun = []
+    for _ in range(2):
+        await worker.assignment()
+        begun.append(round(mill.clock.monotonic() - failed_at, 1))
+
+    assert begun == [0.1, 0.2]

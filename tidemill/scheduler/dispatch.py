@@ -73,7 +73,7 @@ class Dispatch:
                 batches[grant.session.id].append(assignment)
             else:
                 grant.session.over(assignment.token)
-                await self._desk.inbox.put([failure])
+                self._desk.inbox.put_own([failure])
         for grant, _ in built:
             batch = batches.pop(grant.session.id, None)
             if batch:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 import logging
-from collections.abc import Awaitable, Callable
+import math
+from collections.abc import Awaitable, Callable, Iterable
 
 from tidemill.domain.errors import Unavailable
 from tidemill.domain.events import Due
@@ -16,6 +18,8 @@ from tidemill.scheduler.inbox import RunItem, TaskItem
 log = logging.getLogger(__name__)
 
 NAP_SECONDS_MIN = 0.005
+TICKS = 100  # a second: timers closer than that to each other are one
+KNOWN_MAX = 10_000
 
 
 class Timers:
@@ -23,21 +27,26 @@ class Timers:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._next_at: float | None = None
+        self._known: list[int] = []  # a heap of ticks, by this process's steady clock
         self._sooner = asyncio.Event()
 
-    def set(self, due_in_micros: int) -> None:
-        """A turn has set a timer: look then, rather than at the next scan."""
-        at = self._desk.clock.monotonic() + due_in_micros / SECOND
-        if self._next_at is None or at < self._next_at:
-            self._next_at = at
+    def set(self, due_in_micros: Iterable[int]) -> None:
+        """A turn has set timers: look then, rather than at the next scan.
+
+        More than can be remembered are left to the scans.
+        """
+        now = self._desk.clock.monotonic()
+        first = self._known[0] if self._known else None
+        for tick in {math.ceil((now + micros / SECOND) * TICKS) for micros in due_in_micros}:
+            if len(self._known) < KNOWN_MAX:
+                heapq.heappush(self._known, tick)
+        if self._known and self._known[0] != first:
             self._sooner.set()
 
     async def watch_due(self) -> None:
         """Look for due tasks and runs at every scan, and whenever a known timer runs out."""
         while True:
             await self._nap()
-            self._next_at = None
             await self._guarded(self.scan_due)
 
     async def watch_unsettled(self) -> None:
@@ -68,13 +77,19 @@ class Timers:
         scan_at = self._desk.clock.monotonic() + self._desk.config.scan_seconds
         while True:
             self._sooner.clear()
-            until = min(scan_at, scan_at if self._next_at is None else self._next_at)
+            until = min(scan_at, self._known[0] / TICKS) if self._known else scan_at
             seconds = max(until - self._desk.clock.monotonic(), NAP_SECONDS_MIN)
             try:
                 async with asyncio.timeout(seconds):
                     await self._sooner.wait()
             except TimeoutError:
+                self._forget_past()
                 return
+
+    def _forget_past(self) -> None:
+        now = self._desk.clock.monotonic() * TICKS
+        while self._known and self._known[0] <= now:
+            heapq.heappop(self._known)
 
     async def _guarded(self, scan: Callable[[], Awaitable[int]]) -> None:
         try:

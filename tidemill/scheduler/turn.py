@@ -26,8 +26,6 @@ from tidemill.scheduler.backlog import Backlog, LaneLook
 from tidemill.scheduler.inbox import Item, RunItem, TaskItem
 from tidemill.scheduler.sessions import AttachedSession
 
-FOREVER = 1 << 62
-
 
 class TurnResult(msgspec.Struct, kw_only=True):
     """What a committed turn leaves to be done outside the store."""
@@ -40,7 +38,7 @@ class TurnResult(msgspec.Struct, kw_only=True):
     again: list[RunId] = []
     waiting: set[ReadyLane] = set()
     looks: list[LaneLook] = []
-    due_in: int | None = None  # microseconds until the first timer set by this turn
+    due_in: set[int] = set()  # microseconds until the timers of what this turn touched
 
 
 class Turn:
@@ -121,13 +119,15 @@ class Turn:
         for run_id, ledger in book.ledgers.items():
             if ledger.unfinished:
                 result.again.append(run_id)
+            if ledger.run.due_at is not None:
+                result.due_in.add(ledger.run.due_at - book.now)
             for task in ledger.changed_tasks():
                 if task.state is TaskState.READY and task.hold == ALONE:
                     result.waiting.add(ReadyLane(lane_of(task), alone=True))
                 if task.state is TaskState.CANCELLING and task.session_id is not None:
                     result.revoked.append((task.session_id, task.token))
                 if task.due_at is not None:
-                    result.due_in = min(task.due_at - book.now, result.due_in or FOREVER)
+                    result.due_in.add(task.due_at - book.now)
 
 
 def _let_happen(ledger: Ledger, item: TaskItem, alive: set[SessionId], result: TurnResult) -> None:

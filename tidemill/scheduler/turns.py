@@ -168,8 +168,7 @@ class Turns:
         self._desk.backlog.note(result.waiting)
         self._desk.inbox.put_back(result.missed)
         self._desk.inbox.go_on(result.again)
-        if result.due_in is not None:
-            self._timers.set(result.due_in)
+        self._timers.set(result.due_in)
         self._dispatch.answer(items, result)
         await self._dispatch.send_assignments(result.grants, _results_of(result))
         lanes = sorted(ready.lane for ready in result.waiting if not ready.alone)

@@ -85,9 +85,10 @@ class SqliteStore:
         """Let go of connections and threads; safe to call twice."""
         self._writer_place.close()
         self._reader_place.close()
-        self._writer.close()
+        # The last connection to close moves the log into the file: it must be the one that may.
         if self._reader is not None:
             self._reader.close()
+        self._writer.close()
 
     def statements(self) -> WriteStatements:
         """Statements for whoever has the turn."""
