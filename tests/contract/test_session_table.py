@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from tests.builders import a_session, a_session_id, a_task
 from tests.contract.given import given, now_of
 from tidemill.domain.identifiers import SECOND
@@ -47,16 +45,6 @@ async def test_a_lock_tells_who_is_open_and_unexpired(store: Store) -> None:
         assert await tx.sessions.lock(ids) == {live.id}
 
 
-async def test_a_renewal_moves_the_expiry(store: Store) -> None:
-    session = await opened(store, -1)
-    later = await now_of(store) + 60 * SECOND
-
-    async with store.transaction() as tx:
-        assert await tx.sessions.renew([session.id, a_session_id()], later) == {session.id}
-
-    assert await found(store, session) == msgspec.structs.replace(session, expires_at=later)
-
-
 async def test_a_renewal_of_its_own_counts_from_the_clock_of_the_database(store: Store) -> None:
     session = await opened(store, -1)
     before = await now_of(store)
@@ -66,6 +54,19 @@ async def test_a_renewal_of_its_own_counts_from_the_clock_of_the_database(store:
     renewed = await found(store, session)
     assert renewed is not None
     assert before + 6 * SECOND <= renewed.expires_at <= await now_of(store) + 6 * SECOND
+
+
+async def test_a_session_that_was_replaced_is_closed_and_names_its_successor(store: Store) -> None:
+    old, new = await opened(store, 60), await opened(store, 60)
+
+    async with store.transaction() as tx:
+        await tx.sessions.get(old.id)
+        await tx.sessions.replace(old.id, new.id)
+
+    replaced = await found(store, old)
+    assert replaced is not None
+    assert replaced.successor == new.id
+    assert replaced.closed_at is not None
 
 
 async def test_a_closed_session_stays_closed(store: Store) -> None:

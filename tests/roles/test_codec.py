@@ -35,7 +35,7 @@ from tidemill.protocol.messages import (
 )
 
 words = st.text(st.characters(codec="utf-8"), max_size=20)
-numbers = st.integers(0, 2**32 - 1)
+numbers = st.integers(0, 2**31 - 1)
 seconds = st.none() | st.floats(0, 1e9)
 data = st.binary(max_size=40)
 tokens = st.builds(Token, words.filter(bool).map(RunId), numbers, numbers)

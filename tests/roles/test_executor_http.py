@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -215,3 +216,23 @@ async def test_wrong_params_are_final(http: HttpExecutor, params: dict[str, Any]
 
     assert (kind, final) == ("InvalidParams", True)
     assert message.startswith("params")
+
+
+async def test_what_httpx_logs_about_our_requests_is_kept_out(
+    server: Server, http: HttpExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answer("/", "200 OK")
+    caplog.set_level(logging.INFO)
+
+    await run(http, a_call({"url": server.url + "/"}))
+    logging.getLogger("httpx").info("of somebody's own")
+
+    assert [record.getMessage() for record in caplog.records] == ["of somebody's own"]
+
+
+def test_inputs_that_the_task_lacks_are_found_before_it_asks(http: HttpExecutor) -> None:
+    params = {"url": {"input": "address"}, "headers": {"X-Key": {"input": "key"}}}
+
+    assert http.rehearse(params, ["address"]) == [
+        "params.headers.X-Key: the task has no input 'key'; it has: address"
+    ]

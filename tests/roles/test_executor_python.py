@@ -16,7 +16,7 @@ from tests.roles.executor_stage import a_call, failure, is_gone, pid_in, run
 from tests.roles.worker_stage import RUN, a_workshop
 from tidemill.sdk.context import FakeVoice
 from tidemill.worker.executors.python import PythonExecutor
-from tidemill.worker.library import ImportFailed, load_library
+from tidemill.worker.library import ImportFailed, load_library, load_what_works
 from tidemill.worker.processes import Commands
 
 SOURCE = """
@@ -238,3 +238,38 @@ def test_a_file_may_not_hide_a_module_of_the_standard_library(tmp_path: Path) ->
 
     with pytest.raises(ImportFailed, match="rename the file"):
         load_library([str(path)])
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        ("orders_under_test:ad", "defines no function 'ad', did you mean \"add\"?"),
+        ("orders_under_test.add", "write orders_under_test:add, with a colon"),
+        ("add", "write module:function"),
+        ("shop:add", "the module shop is not imported (imported: orders_under_test)"),
+        ("orders_under_test:system", "defines no function 'system'"),
+    ],
+)
+def test_a_function_that_is_not_there_is_found_before_it_runs(
+    python: PythonExecutor, function: str, words: str
+) -> None:
+    [problem] = python.rehearse({"function": function}, ["a"])
+
+    assert problem.startswith("params.function: ")
+    assert words in problem
+
+
+def test_inputs_that_do_not_fit_are_found_before_they_are_there(python: PythonExecutor) -> None:
+    params = {"function": "orders_under_test:add"}
+
+    assert python.rehearse(params, ["a", "b"]) == []
+    [problem] = python.rehearse(params, ["a", "c"])
+    assert problem == "inputs: orders_under_test:add: got an unexpected keyword argument 'c'"
+
+
+def test_what_can_be_imported_is_loaded_without_the_rest(orders: Path) -> None:
+    library, failed = load_what_works([str(orders), "no_such_module"])
+
+    assert library.find("orders_under_test:add")(2) == 3
+    assert failed == {"no_such_module": "ModuleNotFoundError: No module named 'no_such_module'"}
+    assert library.broken == {"no_such_module"}

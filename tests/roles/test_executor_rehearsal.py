@@ -75,8 +75,8 @@ async def test_flaky_fails_on_exactly_its_first_attempts(
 @pytest.mark.parametrize(
     ("name", "params", "words"),
     [
-        ("noop", {"x": 1}, "params: object contains unknown field `x`"),
-        ("sleep", {}, "params: object missing required field `seconds`"),
+        ("noop", {"x": 1}, "params.x: there is no such field"),
+        ("sleep", {}, "params: the field 'seconds' is missing"),
         ("sleep", {"seconds": -1}, "params.seconds: expected `float` >= 0"),
         ("compute", {"iterations": "many"}, "params.iterations: expected `int`, got `str`"),
         ("flaky", {"failure_rate": 2}, "params.failure_rate: expected `float` <= 1"),
@@ -86,3 +86,31 @@ def test_wrong_params_are_named(
     executors: dict[str, Any], name: str, params: dict[str, Any], words: str
 ) -> None:
     assert words in executors[name].check(params)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "problems"),
+    [
+        (
+            "sleep",
+            {"second": 1},
+            [
+                'params.second: there is no such field, did you mean "seconds"?',
+                "params: the field 'seconds' is missing",
+            ],
+        ),
+        ("noop", {"x": 1}, ["params.x: there is no such field; it takes none"]),
+        (
+            "flaky",
+            {"failure_rate": 7, "fail_attempts": "2"},
+            [
+                "params.failure_rate: expected `float` <= 1.0",
+                "params.fail_attempts: expected `int`, got `str`",
+            ],
+        ),
+    ],
+)
+def test_every_problem_of_the_params_is_told_at_once(
+    executors: dict[str, Any], name: str, params: dict[str, Any], problems: list[str]
+) -> None:
+    assert executors[name].rehearse(params, ()) == problems

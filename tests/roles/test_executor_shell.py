@@ -129,7 +129,16 @@ async def test_endless_output_keeps_its_end(shell: ShellExecutor) -> None:
 
     assert len(result["stdout"]) == 64 * 1024
     assert result["stdout"].endswith("the end\n")
-    assert result["stdout_bytes"] == 200_009
+    assert (result["stdout_bytes"], result["stdout_truncated"]) == (200_009, True)
+    assert "stderr_truncated" not in result
+
+
+async def test_errors_beyond_the_limit_keep_their_end_too(shell: ShellExecutor) -> None:
+    program = "import sys; sys.stderr.write('x' * 100_000)"
+
+    result = await run(shell, a_call({"argv": [sys.executable, "-c", program]}))
+
+    assert (result["stderr_bytes"], result["stderr_truncated"]) == (100_000, True)
 
 
 async def test_json_beyond_the_limit_is_final(shell: ShellExecutor) -> None:
@@ -173,11 +182,11 @@ async def test_a_child_left_behind_holds_nothing_up(shell: ShellExecutor, tmp_pa
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({}, "params: object missing required field `argv`"),
-        ({"argv": "ls -l"}, "params.argv: expected `array`, got `str`"),
+        ({}, "params: the field 'argv' is missing"),
+        ({"argv": "ls -l"}, "params.argv: must be a list of words"),
         ({"argv": []}, "params.argv:"),
         ({"argv": [{"input": "program"}]}, "argv[0] must be the name of a program"),
-        ({"argv": ["ls"], "shell": True}, "params: object contains unknown field `shell`"),
+        ({"argv": ["ls"], "shell": True}, "params.shell: there is no such field"),
         ({"argv": ["ls"], "expect_exit": ["0"]}, "params.expect_exit[0]: expected `int`"),
     ],
 )
@@ -208,3 +217,18 @@ async def test_output_that_is_not_json_is_a_failure(shell: ShellExecutor) -> Non
     kind, final, _ = await failure(shell, a_call({"argv": ["echo", "{"], "output": "json"}))
 
     assert (kind, final) == ("OutputNotJson", False)
+
+
+def test_a_command_as_one_text_is_refused_with_the_list_it_should_be(shell: ShellExecutor) -> None:
+    assert shell.check({"argv": "ls -l"}) == [
+        "params.argv: must be a list of words, like [ls, -l], not one text"
+    ]
+
+
+def test_inputs_that_the_task_lacks_are_found_before_it_runs(shell: ShellExecutor) -> None:
+    params = {"argv": ["echo", {"input": "a"}, {"input": "b"}], "env": {"C": {"input": "c"}}}
+
+    assert shell.rehearse(params, ["a"]) == [
+        "params.argv[2]: the task has no input 'b'; it has: a",
+        "params.env.C: the task has no input 'c'; it has: a",
+    ]

@@ -112,6 +112,18 @@ async def test_a_second_relay_waits_and_takes_over_within_two_seconds(mill: Mill
 
 
 @on_a_mill
+async def test_a_relay_that_resigns_lets_the_next_one_lead_at_once(mill: Mill) -> None:
+    bus = Listener()
+    first, second = a_relay(mill, bus, "first"), a_relay(mill, bus, "second")
+    await first.step()
+    await mill.start(a_step("a"))
+
+    await first.resign()
+
+    assert await second.step() > 0
+
+
+@on_a_mill
 async def test_old_rows_leave_behind_every_cursor(mill: Mill) -> None:
     bus = Listener()
     relay = a_relay(mill, bus)

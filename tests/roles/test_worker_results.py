@@ -91,6 +91,37 @@ def test_what_json_cannot_hold_is_a_typed_final_failure(value: Any) -> None:
     assert (caught.value.kind, caught.value.final) == ("ResultNotSerializable", True)
 
 
+PLACES: dict[str, tuple[Any, str]] = {
+    "object": ({"items": [1, {"when": object()}]}, "$.items[1].when is of type object; return"),
+    "in a struct": ([Line(object())], "$[0].price is of type object; return"),  # type: ignore[arg-type]
+    "in a dataclass": ({"a b": Order(1, {1j})}, '$["a b"].at[0] is of type complex; return'),  # type: ignore[arg-type]
+    "odd key": ({"x": [{(1, 2): 3}]}, "$.x[0] has keys of type tuple; keys must be text"),
+    "surrogate": (["fine", "\ud800"], "$[1] holds text that is not valid Unicode"),
+    "infinity": ({"a": [math.inf]}, "$.a[0] is inf, a number that JSON does not have"),
+}
+
+
+@pytest.mark.parametrize(("value", "words"), PLACES.values(), ids=PLACES)
+def test_what_json_cannot_hold_is_named_with_its_place(value: Any, words: str) -> None:
+    with pytest.raises(TaskFailure) as caught:
+        encode_result(value, LIMIT)
+
+    assert str(caught.value).startswith(f"the result cannot be written as JSON: {words}")
+    assert caught.value.traceback == ""
+
+
+def test_a_model_that_raises_while_it_is_written_shows_its_traceback() -> None:
+    class Broken:
+        def model_dump(self, mode: str) -> None:
+            raise ValueError("half filled")
+
+    with pytest.raises(TaskFailure, match=r"\$\.order: ValueError: half filled") as caught:
+        encode_result({"order": Broken()}, LIMIT)
+
+    assert "in model_dump" in caught.value.traceback
+    assert caught.value.traceback.endswith("$.order: ValueError: half filled\n")
+
+
 @pytest.mark.parametrize(
     "value",
     ["x" * 300 * 1024, {"a": ["y" * 50_000_000]}, list(range(200_000)), [Line(1.0)] * 50_000],

@@ -31,6 +31,7 @@ class Book:
     ) -> None:
         self.now = now
         self.ledgers: dict[RunId, Ledger] = {}
+        self.locked: set[RunId] = set()
         self._tx = tx
         self._plans = plans
         self._chance = chance
@@ -40,7 +41,9 @@ class Book:
 
     async def open_runs(self, run_ids: Sequence[RunId], *, wait: bool) -> None:
         """Lock runs and open their ledgers; a run that is missing afterwards could not be had."""
-        self._open(await self._tx.runs.lock(run_ids, wait=wait))
+        runs = await self._tx.runs.lock(run_ids, wait=wait)
+        self._open(runs)
+        self.locked.update(run.id for run in runs)
 
     async def peek_runs(self, run_ids: Sequence[RunId]) -> None:
         """Open ledgers of runs without locking them: enough to grant their READY tasks."""
@@ -54,7 +57,7 @@ class Book:
         if not wanted:
             return 0
         rows = await self._tx.tasks.lock(wanted)
-        self._supply(rows)
+        self.supply(rows)
         return len(rows)
 
     async def take_up(self, run_ids: Iterable[RunId]) -> None:
@@ -105,7 +108,8 @@ class Book:
             plan = plans[run.version_id]
             self.ledgers[run.id] = Ledger(run, plan, self.now, self._chance, self._rows_max)
 
-    def _supply(self, tasks: Sequence[TaskRun]) -> None:
+    def supply(self, tasks: Sequence[TaskRun]) -> None:
+        """Hand locked rows to their ledgers."""
         by_run: dict[RunId, list[TaskRun]] = defaultdict(list)
         for task in tasks:
             by_run[task.run_id].append(task)

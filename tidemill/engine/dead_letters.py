@@ -11,7 +11,6 @@ from tidemill.domain.workflow import TASKS_MAX
 from tidemill.engine.book import Book
 from tidemill.engine.plans import Plans
 from tidemill.engine.retrying import with_plans
-from tidemill.engine.runs import opened
 from tidemill.ports.bus import Bus, Hint
 from tidemill.ports.store import Store
 
@@ -29,7 +28,9 @@ async def replay(store: Store, bus: Bus, key: TaskKey) -> Run:
         async with store.transaction() as tx:
             book = Book(tx, plans, await tx.now(), lambda: 0.5, 2 * TASKS_MAX)
             await book.open_runs([key.run_id], wait=True)
-            ledger = opened(book, key.run_id)
+            if key.run_id not in book.ledgers:
+                raise NotFound(f"no run {key.run_id}, or it is in quarantine")
+            ledger = book.ledgers[key.run_id]
             ledger.supply(await tx.tasks.lock_states(key.run_id, list(TaskState), 2 * TASKS_MAX))
             task = ledger.task(key.position)
             if task is None:

@@ -16,11 +16,10 @@ from tidemill.domain.inputs import prepare_input
 from tidemill.domain.ledger import Ledger, run_fact
 from tidemill.domain.plan import Plan, compile_plan, encode_workflow, version_of
 from tidemill.domain.run import Run, RunState
+from tidemill.domain.run_transitions import StopAsked, advance_run
 from tidemill.domain.task_run import Reason, TaskRun, TaskState
 from tidemill.domain.workflow import Workflow
-from tidemill.engine.book import Book
-from tidemill.engine.plans import Plans
-from tidemill.engine.retrying import retrying, with_plans
+from tidemill.engine.retrying import retrying
 from tidemill.ports.bus import Bus, Hint
 from tidemill.ports.entropy import Entropy
 from tidemill.ports.store import NewRun, StartKey, Store, Transaction, Version
@@ -74,8 +73,8 @@ async def start(
 ) -> list[Started]:
     """Start a run for each request, or find the one that its key has started.
 
-    InvalidInput when an input does not fit, Conflict when a key was used with another body;
-    nothing of the batch is stored then.
+    InvalidInput when an input does not fit: nothing is stored then. Conflict when a key was used
+    with another body: nothing is stored of the commit that it belongs to, at most 2,000 tasks.
     """
     plans: dict[tuple[str, bytes], Plan] = {}
     starts = [_prepare(request, entropy, plans) for request in requests]
@@ -90,27 +89,23 @@ async def start(
 
 async def cancel(store: Store, bus: Bus, run_id: RunId) -> Run:
     """Stop a run. Repeating it, or coming too late, is harmless."""
-    plans = Plans()
 
     async def stop() -> Run:
         async with store.transaction() as tx:
-            book = Book(tx, plans, await tx.now(), lambda: 0.5, COMMIT_ROWS_MAX)
-            await book.open_runs([run_id], wait=True)
-            ledger = opened(book, run_id)
-            ledger.stop(Reason.CANCELLED)
-            await book.write()
-            return ledger.run
+            now = await tx.now()
+            runs = await tx.runs.lock([run_id], wait=True)
+            if not runs:
+                raise NotFound(f"no run {run_id}, or it is in quarantine")
+            after = advance_run(runs[0], StopAsked(Reason.CANCELLED), now)
+            if after != runs[0]:
+                await tx.runs.save([after])
+                fact = run_fact(after, FactType.WORKFLOW_STOPPING, now)
+                await tx.outbox.append(encode_facts([fact]))
+            return after
 
-    run = await with_plans(store, plans, stop)
+    run = await retrying(stop)
     await bus.send_hint(Hint(runs=(run_id,)))
     return run
-
-
-def opened(book: Book, run_id: RunId) -> Ledger:
-    """The ledger of a run that the caller asked for by name."""
-    if run_id not in book.ledgers:
-        raise NotFound(f"no run {run_id}, or it is in quarantine")
-    return book.ledgers[run_id]
 
 
 def _prepare(

@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 LEADER = "relay"
 CURSOR = "bus"
+PRUNE_ROWS_MAX = 1_000
+PRUNE_ROUNDS_MAX = 100
 
 
 class RelayConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +60,11 @@ class Relay:
             duties.create_task(self._follow_hints(woken))
             duties.create_task(self._relay(woken))
 
+    async def resign(self) -> None:
+        """Let another relay lead at once, instead of when this one's time is over."""
+        async with self._store.transaction() as tx:
+            await tx.outbox.lead(LEADER, self._name, await tx.now())
+
     async def step(self) -> int:
         """Publish one batch of rows; return how many."""
         rows = await self._stamped_rows()
@@ -76,6 +83,9 @@ class Relay:
             except Unavailable as error:
                 log.warning("the relay waits: %s", error)
                 moved = 0
+            except Exception:
+                log.exception("the relay failed and tries again")
+                moved = 0
             if moved < self._config.rows_max:
                 await self._nap(woken)
 
@@ -87,9 +97,14 @@ class Relay:
         woken.clear()
 
     async def _follow_hints(self, woken: asyncio.Event) -> None:
-        async with self._bus.hints() as hints:
-            async for _ in hints:
-                woken.set()
+        while True:
+            try:
+                async with self._bus.hints() as hints:
+                    async for _ in hints:
+                        woken.set()
+            except Unavailable as error:
+                log.warning("the relay hears no hints: %s", error)
+            await self._clock.sleep(self._config.poll_seconds)
 
     async def _stamped_rows(self) -> list[OutboxRow]:
         async with self._store.transaction() as tx:
@@ -104,13 +119,22 @@ class Relay:
         if self._clock.monotonic() - self._pruned_at < self._config.prune_seconds:
             return
         self._pruned_at = self._clock.monotonic()
-        async with self._store.transaction() as tx:
-            before = await tx.now() - round(self._config.keep_seconds * SECOND)
-            await tx.outbox.prune(before, 10 * self._config.rows_max)
+        for _ in range(PRUNE_ROUNDS_MAX):
+            async with self._store.transaction() as tx:
+                before = await tx.now() - round(self._config.keep_seconds * SECOND)
+                gone = await tx.outbox.prune(before, PRUNE_ROWS_MAX)
+            if gone < PRUNE_ROWS_MAX:
+                break
 
 
 def _events(row: OutboxRow) -> list[Event]:
+    try:
+        facts = decode_facts(row.facts)
+    except msgspec.DecodeError:
+        # Written by a later release, or damaged: those behind it must not wait for ever.
+        log.exception("outbox row %d cannot be read and is passed over", row.number)
+        return []
     return [
         Event(id=f"{row.number}.{index}", position=row.position, fact=fact)
-        for index, fact in enumerate(decode_facts(row.facts))
+        for index, fact in enumerate(facts)
     ]

@@ -71,6 +71,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     opened_at: Moment
     expires_at: Moment
     closed_at: Moment | None = None
+    successor: SessionId | None = None  # the session that took over what this one held
 
 
 class Claim(NamedTuple):
@@ -197,17 +198,17 @@ class SessionTable(Protocol):
     async def lock(self, session_ids: Sequence[SessionId]) -> set[SessionId]:
         """Keep these sessions from being closed; return those open and unexpired right now.
 
-        Does not stand in the way of `renew`.
+        Does not stand in the way of `Store.renew_sessions`.
         """
 
     async def held(self, session_id: SessionId) -> list[HeldTask]:
         """What a session has been granted; complete when this transaction locked it by `get`."""
 
-    async def renew(self, session_ids: Sequence[SessionId], expires_at: Moment) -> set[SessionId]:
-        """Move the expiry of sessions that are still open; return those that are."""
-
     async def close(self, session_ids: Sequence[SessionId]) -> None:
         """End sessions; a closed one stays closed."""
+
+    async def replace(self, old: SessionId, new: SessionId) -> None:
+        """Close a session that this transaction has locked by `get`, in favour of another."""
 
     async def close_all(self) -> None:
         """End every session: the first act of a new exclusive owner."""

@@ -42,6 +42,9 @@ MESSAGE_BYTES_MAX = 8 * 1024 * 1024
 AnyWire = TypeVar("AnyWire", bound=Message)
 
 
+NUMBER_MAX = 2**31 - 1
+
+
 class MalformedMessage(TidemillError):
     """Bytes that are no message of the protocol, or a message that breaks its rules."""
 
@@ -285,6 +288,8 @@ def _log(chunk: wire.LogText) -> LogText:
 def _token(token: wire.Token) -> Token:
     if not token.run_id:
         raise MalformedMessage("a token without a run id")
+    if max(token.position, token.epoch) > NUMBER_MAX:
+        raise MalformedMessage(f"a token with a number above {NUMBER_MAX}")
     return Token(RunId(token.run_id), token.position, token.epoch)
 
 

@@ -20,8 +20,14 @@ from tidemill.domain.plan import Plan
 from tidemill.domain.task_run import ALONE, TaskRun, TaskState
 from tidemill.engine.book import Book
 from tidemill.ports.store import ReadyLane, Transaction
-from tidemill.scheduler.backlog import Backlog, LaneLook
+from tidemill.scheduler.backlog import Backlog, Belief, LaneLook
 from tidemill.scheduler.sessions import AttachedSession
+
+RESERVED_SECONDS = 15.0
+"""How long a busy worker is kept free of new work for a suspect; it may not become idle in time."""
+
+RESTED_SECONDS = 45.0
+"""How long a worker that was reserved in vain is left alone."""
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,15 +74,6 @@ class Seats:
         self._free[session.id] = 0
         self._idle.discard(session.id)
 
-    def reserve(self, lane: Lane) -> None:
-        """Keep the least busy worker of the lane free of new work."""
-        serving = self._serving(lane)
-        if not serving or any(session.reserved for session in serving):
-            return
-        least = min(serving, key=lambda session: len(session.granted))
-        least.reserved = True
-        self._free[least.id] = 0
-
     def _serving(self, lane: Lane) -> list[AttachedSession]:
         return [one for one in self._sessions if one.serves(lane.namespace, lane.route)]
 
@@ -87,10 +84,11 @@ class Admission:
     def __init__(
         self, tx: Transaction, book: Book, seats: Seats, backlog: Backlog, claims_max: int
     ) -> None:
-        self.claimed: set[RunId] = set()
+        self.claimed: set[RunId] = set()  # runs of the tasks that were claimed from the store
         self.grants: list[Grant] = []
         self.looks: list[LaneLook] = []
         self.waiting: set[ReadyLane] = set()  # lanes in which this transaction left somebody
+        self.unserved: list[Lane] = []  # lanes of suspects that found no idle worker
         self._tx = tx
         self._book = book
         self._seats = seats
@@ -116,11 +114,11 @@ class Admission:
 
     async def _admit_waiting(self) -> None:
         claimed: list[tuple[TaskRun, AttachedSession]] = []
-        for ready, floor in self._backlog.lanes(alone=False):
+        for ready, belief in self._backlog.lanes(alone=False):
             limit = min(self._seats.count(ready.lane), self._claims_left)
             if limit <= 0:
                 continue
-            tasks = await self._claim(ready, floor, limit)
+            tasks = await self._claim(ready, belief, limit)
             for task in tasks:
                 session = self._seats.take(ready.lane)
                 assert session is not None, "a claim asks for no more than there are seats"
@@ -129,29 +127,32 @@ class Admission:
 
     async def _admit_suspects(self) -> None:
         claimed: list[tuple[TaskRun, AttachedSession]] = []
-        for ready, floor in self._backlog.lanes(alone=True):
+        for ready, belief in self._backlog.lanes(alone=True):
             idle = self._seats.idle(ready.lane)[: self._claims_left]
             if not idle:
-                self._seats.reserve(ready.lane)
+                self.unserved.append(ready.lane)
                 continue
             for task, session in zip(
-                await self._claim(ready, floor, len(idle)), idle, strict=False
+                await self._claim(ready, belief, len(idle)), idle, strict=False
             ):
                 self._seats.take_whole(session)
                 claimed.append((task, session))
         await self._grant_claimed(claimed)
 
-    async def _claim(self, ready: ReadyLane, floor: int, limit: int) -> list[TaskRun]:
-        claim = await self._tx.tasks.claim(ready.lane, floor=floor, limit=limit, alone=ready.alone)
+    async def _claim(self, ready: ReadyLane, belief: Belief, limit: int) -> list[TaskRun]:
+        claim = await self._tx.tasks.claim(
+            ready.lane, floor=belief.floor, limit=limit, alone=ready.alone
+        )
         self._claims_left -= len(claim.tasks)
         empty = len(claim.tasks) < limit
-        self.looks.append(LaneLook(lane=ready, floor=claim.floor, empty=empty))
+        self.claimed.update(task.run_id for task in claim.tasks)
+        self.looks.append(
+            LaneLook(lane=ready, version=belief.version, floor=claim.floor, empty=empty)
+        )
         return claim.tasks
 
     async def _grant_claimed(self, claimed: Sequence[tuple[TaskRun, AttachedSession]]) -> None:
-        run_ids = {task.run_id for task, _ in claimed}
-        self.claimed |= run_ids
-        await self._book.peek_runs(sorted(run_ids))
+        await self._book.peek_runs(sorted({task.run_id for task, _ in claimed}))
         for task, session in claimed:
             if self._is_free(task):
                 self._grant(task, session)
@@ -163,7 +164,7 @@ class Admission:
         ledger = self._book.ledgers.get(task.run_id)
         if ledger is None:
             return False
-        ledger.supply([task])
+        self._book.supply([task])
         current = ledger.task(task.position)
         return current is not None and current.state is TaskState.READY
 
@@ -184,3 +185,20 @@ class Admission:
 def lane_of(task: TaskRun) -> Lane:
     """Where a READY task waits."""
     return Lane(task.namespace, task.route, task.priority)
+
+
+def reserve_for(lane: Lane, sessions: Iterable[AttachedSession], now: float) -> None:
+    """Keep the least busy worker of a suspect's lane free of new work, for a while."""
+    serving = [one for one in sessions if one.serves(lane.namespace, lane.route)]
+    rested = [session for session in serving if session.rests_until <= now]
+    if rested and not any(session.reserved for session in serving):
+        least = min(rested, key=lambda session: len(session.granted))
+        least.reserved_until = now + RESERVED_SECONDS
+
+
+def end_reservations(sessions: Iterable[AttachedSession], now: float, *, wanted: bool) -> None:
+    """Let workers have work again that were reserved for long enough, or for nobody any more."""
+    for session in sessions:
+        if session.reserved_until is not None and (not wanted or session.reserved_until <= now):
+            session.reserved_until = None
+            session.rests_until = now + RESTED_SECONDS if wanted else now

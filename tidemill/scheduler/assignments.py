@@ -13,7 +13,8 @@ from tidemill.protocol.messages import Assignment
 from tidemill.scheduler.admission import Grant
 from tidemill.scheduler.inbox import TaskItem
 
-INPUTS_KEPT_MAX = 2_000
+INPUTS_BYTES_MAX = 32 * 1024 * 1024
+"""Of run inputs kept in memory, lest they be read again for every task."""
 
 
 class Assignments:
@@ -23,6 +24,7 @@ class Assignments:
         self._payloads = payloads
         self._bytes_max = bytes_max
         self._inputs: OrderedDict[RunId, bytes] = OrderedDict()
+        self._inputs_bytes = 0
 
     async def build(
         self, grants: Sequence[Grant], known: Mapping[TaskKey, bytes]
@@ -38,7 +40,7 @@ class Assignments:
 
     def too_large(self, assignment: Assignment) -> TaskItem | None:
         """The failure of a task whose inputs do not fit into a message."""
-        size = len(assignment.run_input) + sum(map(len, assignment.results.values()))
+        size = size_of(assignment)
         if size <= self._bytes_max:
             return None
         text = f"its inputs are {size} bytes, the limit is {self._bytes_max}"
@@ -48,12 +50,37 @@ class Assignments:
 
     async def _inputs_of(self, run_ids: Sequence[RunId]) -> dict[RunId, bytes]:
         missing = [run_id for run_id in run_ids if run_id not in self._inputs]
-        if missing:
-            self._inputs.update(await self._payloads.inputs(missing))
+        for run_id, data in (await self._payloads.inputs(missing) if missing else {}).items():
+            self._inputs[run_id] = data
+            self._inputs_bytes += len(data)
         found = {run_id: self._inputs[run_id] for run_id in run_ids}
-        while len(self._inputs) > INPUTS_KEPT_MAX:
-            self._inputs.popitem(last=False)
+        while self._inputs_bytes > INPUTS_BYTES_MAX:
+            self._inputs_bytes -= len(self._inputs.popitem(last=False)[1])
         return found
+
+
+class Batches:
+    """Assignments cut into messages that the wire can carry."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.batches: list[list[Assignment]] = []
+        self._bytes_max = bytes_max
+        self._room = 0
+
+    def add(self, assignment: Assignment) -> None:
+        """Put one into the last message, or begin a new one."""
+        size = size_of(assignment)
+        if size > self._room or not self.batches:
+            self.batches.append([])
+            self._room = self._bytes_max
+        self.batches[-1].append(assignment)
+        self._room -= size
+
+
+def size_of(assignment: Assignment) -> int:
+    """About how many bytes it takes on the wire."""
+    data = (assignment.params, assignment.inputs, assignment.run_input)
+    return 500 + sum(map(len, data)) + sum(map(len, assignment.results.values()))
 
 
 def _referenced(grant: Grant) -> list[TaskKey]:

@@ -20,50 +20,85 @@ from tidemill.ports.store import ReadyLane
 
 
 class LaneLook(msgspec.Struct, frozen=True, kw_only=True):
-    """What a claim has learned about a lane."""
+    """What a claim has learned about a lane, as it was believed to be when the claim began."""
 
     lane: ReadyLane
+    version: int
     floor: int
     empty: bool
+
+
+class Belief(msgspec.Struct, frozen=True):
+    """What is believed of one lane."""
+
+    version: int  # raised by every piece of news from outside
+    floor: int = 0
+    served: int = 0  # when it was last looked into, as a count of looks
 
 
 class Backlog:
     """Lanes with READY tasks, as far as this scheduler knows."""
 
     def __init__(self) -> None:
-        self._floors: dict[ReadyLane, int] = {}
+        self._lanes: dict[ReadyLane, Belief] = {}
+        self._version = 0
+        self._looks = 0
 
     def __bool__(self) -> bool:
-        return bool(self._floors)
+        return bool(self._lanes)
 
-    def refresh(self, lanes: Iterable[ReadyLane]) -> None:
-        """Take over what the store says, with every floor at zero."""
-        self._floors = dict.fromkeys(lanes, 0)
+    @property
+    def version(self) -> int:
+        """Take it before a look at the store, and hand it to `refresh`."""
+        return self._version
+
+    def refresh(self, lanes: Iterable[ReadyLane], since: int) -> None:
+        """Take over what the store says, with every floor at zero.
+
+        What was noted since the look began is younger than its answer, and stays.
+        """
+        younger = [lane for lane, belief in self._lanes.items() if belief.version > since]
+        served = {lane: belief.served for lane, belief in self._lanes.items()}
+        self._version += 1
+        self._lanes = {
+            lane: Belief(self._version, 0, served.get(lane, 0)) for lane in (*lanes, *younger)
+        }
 
     def note(self, lanes: Iterable[ReadyLane]) -> None:
         """Somebody waits in these lanes."""
         for lane in lanes:
-            self._floors.setdefault(lane, 0)
+            self._version += 1
+            before = self._lanes.get(lane, Belief(0))
+            self._lanes[lane] = Belief(self._version, before.floor, before.served)
 
     def learn(self, looks: Iterable[LaneLook]) -> None:
-        """Take over what claims have found, once their transaction is committed."""
-        for look in looks:
-            if look.empty:
-                self._floors.pop(look.lane, None)
-            else:
-                self._floors[look.lane] = look.floor
+        """Take over what claims have found, once their transaction is committed.
 
-    def lanes(self, *, alone: bool) -> list[tuple[ReadyLane, int]]:
-        """Lanes and their floors, highest priority first."""
-        found = [(lane, floor) for lane, floor in self._floors.items() if lane.alone is alone]
-        return sorted(found, key=lambda pair: (-pair[0].lane.priority, pair[0].lane))
+        A lane of which there was news meanwhile is not called empty, nor begun behind it.
+        """
+        for look in looks:
+            belief = self._lanes.get(look.lane)
+            if belief is None:
+                continue
+            self._looks += 1
+            if belief.version != look.version:
+                self._lanes[look.lane] = Belief(belief.version, belief.floor, self._looks)
+            elif look.empty:
+                del self._lanes[look.lane]
+            else:
+                self._lanes[look.lane] = Belief(belief.version, look.floor, self._looks)
+
+    def lanes(self, *, alone: bool) -> list[tuple[ReadyLane, Belief]]:
+        """Highest priority first; among equals, the one not looked into for longest."""
+        found = [(lane, belief) for lane, belief in self._lanes.items() if lane.alone is alone]
+        return sorted(found, key=lambda one: (-one[0].lane.priority, one[1].served, one[0].lane))
 
     def waits_before(self, lane: Lane) -> bool:
-        """Whether something of equal or higher standing waits for the same workers."""
+        """Whether something of equal or higher standing waits in the same queue."""
         return any(
             other.lane.route == lane.route
             and other.lane.namespace == lane.namespace
             and other.lane.priority >= lane.priority
-            for other in self._floors
+            for other in self._lanes
             if not other.alone
         )

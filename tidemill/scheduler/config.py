@@ -23,7 +23,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True):
     reconcile_seconds: float = 3.0
     start_bound_seconds: float = 5.0
     retry_seconds_max: float = 1.0
-    scan_items_max: int = 1_000
+    scan_items_max: int = 5_000
     log_bytes_max: int = 65_536
     log_flush_seconds: float = 0.3
     log_chunks_max: int = 10_000

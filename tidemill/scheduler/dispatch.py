@@ -11,7 +11,7 @@ from tidemill.domain.identifiers import SessionId, TaskKey, Token
 from tidemill.protocol import messages
 from tidemill.protocol.messages import Acks, Assignment, Cancels
 from tidemill.scheduler.admission import Grant
-from tidemill.scheduler.assignments import Assignments
+from tidemill.scheduler.assignments import Assignments, Batches
 from tidemill.scheduler.desk import Desk
 from tidemill.scheduler.inbox import Item, TaskItem
 from tidemill.scheduler.turn import TurnResult
@@ -19,6 +19,8 @@ from tidemill.scheduler.turn import TurnResult
 log = logging.getLogger(__name__)
 
 READ_TRIES_MAX = 3
+BATCH_BYTES_MAX = 4 * 1024 * 1024
+"""Of assignments in one message, well below what the wire takes."""
 
 
 class Dispatch:
@@ -31,11 +33,13 @@ class Dispatch:
     def count(self, result: TurnResult) -> None:
         """Take the committed grants into account before anything else can happen."""
         now = self._desk.clock.monotonic()
+        for session in result.doubtful:
+            session.in_doubt = True
         for grant in result.grants:
             grant.session.grant(grant.task.token, now)
             if grant.alone:
                 grant.session.alone = grant.task.token
-                grant.session.reserved = False
+                grant.session.reserved_until = None
 
     def answer(self, items: Sequence[Item], result: TurnResult) -> None:
         """Acknowledge reports, and ask workers to stop what was taken from them."""
@@ -48,7 +52,7 @@ class Dispatch:
         for session_id, reported in tokens.items():
             session = self._desk.sessions.get(session_id)
             if session is not None:
-                session.pending -= len(reported)
+                session.pending = max(0, session.pending - len(reported))
                 late = tuple(token for token in reported if token in stale)
                 session.send(Acks(tuple(reported), late))
         self._ask_to_stop(result.revoked)
@@ -62,7 +66,7 @@ class Dispatch:
         has not held them for the start bound.
         """
         built = await self._build(grants, known) if grants else []
-        batches: dict[SessionId, list[Assignment]] = defaultdict(list)
+        batches: dict[SessionId, Batches] = defaultdict(lambda: Batches(BATCH_BYTES_MAX))
         for grant, assignment in built:
             if assignment.token not in grant.session.granted:
                 continue  # given up while its inputs were read: somebody else may have it
@@ -70,14 +74,15 @@ class Dispatch:
             if failure is None:
                 # The start bound counts from here: reading the inputs may have taken long.
                 grant.session.grant(assignment.token, self._desk.clock.monotonic())
-                batches[grant.session.id].append(assignment)
+                batches[grant.session.id].add(assignment)
             else:
                 grant.session.over(assignment.token)
                 self._desk.inbox.put_own([failure])
-        for grant, _ in built:
-            batch = batches.pop(grant.session.id, None)
-            if batch:
-                grant.session.send(messages.Assignments(tuple(batch)))
+        for session_id, cut in batches.items():
+            session = self._desk.sessions.get(session_id)
+            if session is not None:
+                for batch in cut.batches:
+                    session.send(messages.Assignments(tuple(batch)))
 
     async def _build(
         self, grants: Sequence[Grant], known: Mapping[TaskKey, bytes]

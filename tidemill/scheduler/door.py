@@ -7,7 +7,9 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 
-from tidemill.domain.errors import Unavailable
+import msgspec
+
+from tidemill.domain.errors import MalformedRun, TidemillError, Unavailable
 from tidemill.domain.identifiers import RunId
 from tidemill.engine.plans import PlansMissing
 from tidemill.protocol.messages import (
@@ -58,9 +60,9 @@ class WorkerDoor:
             yield Refused(refusal or "the first message must be Hello")
             return
         session, welcome = await self._welcome(hello)
-        yield welcome
         reader = asyncio.create_task(self._read(session, incoming))
         try:
+            yield welcome
             async with aclosing(self._outgoing(session)) as outgoing:
                 async for message in outgoing:
                     yield message
@@ -83,7 +85,7 @@ class WorkerDoor:
             scheduler=self._desk.name,
             ttl_seconds=self._desk.config.session_ttl_seconds,
         )
-        handover = await self._carry_out(lambda: self._handovers.arrive(self._desk.store, arrival))
+        handover = await self._arrive(arrival)
         if handover.replaced is not None:
             self._desk.sessions.end([handover.replaced])
         session = AttachedSession(
@@ -96,10 +98,22 @@ class WorkerDoor:
         self._look_at(handover.runs)
         return session, Welcome(
             session=session.id,
-            secret=arrival.secret,
+            secret=handover.secret,
             keep=tuple(handover.kept),
             acknowledged=tuple(outcome.token for outcome in hello.finished),
         )
+
+    async def _arrive(self, arrival: Arrival) -> Handover:
+        try:
+            return await self._carry_out(lambda: self._handovers.arrive(self._desk.store, arrival))
+        except TidemillError:
+            log.exception("what worker %s brings along is left behind", arrival.hello.worker)
+        # Its tasks run again once their session has expired; the worker itself is welcome.
+        hello = msgspec.structs.replace(
+            arrival.hello, session=None, secret=None, held=(), finished=()
+        )
+        alone = msgspec.structs.replace(arrival, hello=hello)
+        return await self._carry_out(lambda: self._handovers.arrive(self._desk.store, alone))
 
     async def _carry_out(self, operation: Callable[[], Awaitable[Handover]]) -> Handover:
         """Try a handover until the store takes it; the worker waits, and may try elsewhere."""
@@ -107,15 +121,11 @@ class WorkerDoor:
             try:
                 return await operation()
             except PlansMissing as missing:
-                await self._load_plans(missing)
+                await self._desk.load_plans(missing)
+            except MalformedRun as error:
+                await self._desk.quarantine(RunId(error.run_id), error)
             except Unavailable:
-                await self._desk.clock.sleep(0.05 + 0.2 * self._desk.entropy.fraction())
-
-    async def _load_plans(self, missing: PlansMissing) -> None:
-        try:
-            await self._desk.plans.load(self._desk.store.payloads, missing.version_ids)
-        except Unavailable:
-            await self._desk.clock.sleep(0.05 + 0.2 * self._desk.entropy.fraction())
+                await self._desk.pause()
 
     async def _outgoing(self, session: AttachedSession) -> AsyncGenerator[SchedulerMessage, None]:
         while True:
@@ -148,7 +158,8 @@ class WorkerDoor:
                 await self._report(session, outcomes)
             case Holdings():
                 session.held = frozenset(message.held)
-                session.slots = message.slots
+                session.held_at = self._desk.clock.monotonic()
+                session.slots = min(message.slots, SLOTS_MAX)
             case Progress(reports):
                 known = (report for report in reports if report.token in session.granted)
                 session.progress.update((report.token, report) for report in known)
@@ -163,10 +174,11 @@ class WorkerDoor:
         for outcome in outcomes:
             session.over(outcome.token)
         session.pending += len(outcomes)
-        await self._desk.inbox.put(
-            TaskItem(token=outcome.token, event=outcome.report, reporter=session.id)
-            for outcome in outcomes
-        )
+        session.blocked = True
+        try:
+            await self._desk.inbox.put(_items(session, outcomes))
+        finally:
+            session.blocked = False
 
     async def _depart(self, session: AttachedSession) -> None:
         session.departed = True
@@ -187,6 +199,18 @@ class WorkerDoor:
         self._desk.sessions.remove(session)
         if not session.departed:
             self._keeper.cut_short(session.id)
+
+
+def _items(session: AttachedSession, outcomes: Sequence[Outcome]) -> list[TaskItem]:
+    return [
+        TaskItem(
+            token=outcome.token,
+            event=outcome.report,
+            reporter=session.id,
+            namespace=session.namespace,
+        )
+        for outcome in outcomes
+    ]
 
 
 def _refusal(hello: WorkerMessage | None) -> str | None:

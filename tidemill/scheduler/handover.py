@@ -14,15 +14,22 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from tidemill.domain.events import Adopted, Released
-from tidemill.domain.identifiers import SECOND, RunId, SessionId, Token
+from tidemill.domain.identifiers import SECOND, Moment, RunId, SessionId, Token
+from tidemill.domain.ledger import Ledger
 from tidemill.engine.book import Book
 from tidemill.engine.plans import Plans
 from tidemill.ports.store import Session, Store, Transaction
 from tidemill.protocol.messages import Hello, Outcome
 
+SUCCESSORS_MAX = 100
+"""How many Welcomes in a row may get lost before a worker counts as a new one."""
+
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker that wants a session, and the names for it."""
+    """A worker that wants a session, and the names for it.
+
+    A worker that comes back keeps its secret: it is the process that is known by it.
+    """
 
     hello: Hello
     session_id: SessionId
@@ -35,6 +42,7 @@ class Handover(msgspec.Struct, kw_only=True):
     """What became of what the worker held and had finished."""
 
     replaced: SessionId | None = None  # the session that the new one takes the place of
+    secret: str = ""  # of the new session
     kept: list[Token] = []
     runs: set[RunId] = set()  # to be looked at: something may follow from what was handed over
 
@@ -51,21 +59,27 @@ class Handovers:
         """Open a session, taking over the worker's earlier one if it can show that secret."""
         hello = arrival.hello
         async with store.transaction() as tx:
-            if await tx.sessions.get(arrival.session_id) is not None:
+            mine = await tx.sessions.get(arrival.session_id)
+            if mine is not None:
                 # This very arrival, committed when the reply was lost.
-                return await self._arrived(tx, arrival)
+                return await self._arrived(tx, arrival, mine)
             old = await _proven(tx, hello)
             handover = Handover()
             if old is not None or hello.finished:
                 handover = await self._hand_over(tx, old, hello.finished, set(hello.held), arrival)
-            now = await tx.now()
-            await tx.sessions.open(_session(arrival, now))
+            handover.secret = arrival.secret if old is None else str(hello.secret)
+            await tx.sessions.open(_session(arrival, handover.secret, await tx.now()))
         return handover
 
-    async def _arrived(self, tx: Transaction, arrival: Arrival) -> Handover:
+    async def _arrived(self, tx: Transaction, arrival: Arrival, mine: Session) -> Handover:
         kept = [task.token for task in await tx.sessions.held(arrival.session_id)]
         finished = (outcome.token for outcome in arrival.hello.finished)
-        return Handover(kept=kept, runs={token.run_id for token in (*kept, *finished)})
+        fresh = mine.secret_hash == hash_secret(arrival.secret)
+        return Handover(
+            secret=arrival.secret if fresh else str(arrival.hello.secret),
+            kept=kept,
+            runs={token.run_id for token in (*kept, *finished)},
+        )
 
     async def depart(self, store: Store, session_id: SessionId) -> Handover:
         """Close the session of a worker that said goodbye; what it held goes back unspent."""
@@ -89,13 +103,15 @@ class Handovers:
         handover = Handover(replaced=old, runs=set(book.ledgers))
         for outcome in finished:
             ledger = book.ledgers.get(outcome.token.run_id)
-            if ledger is not None:
+            if ledger is not None and arrival is not None and _may_report(ledger, arrival):
                 ledger.happen(outcome.token.position, outcome.report)
         for token in granted:
             self._pass_on(book, token, arrival if token in held else None, handover)
         await book.follow()
         await book.write()
-        if old is not None:
+        if old is not None and arrival is not None:
+            await tx.sessions.replace(old, arrival.session_id)
+        elif old is not None:
             await tx.sessions.close([old])
         return handover
 
@@ -109,28 +125,42 @@ class Handovers:
             handover.kept.append(token)
 
 
+def _may_report(ledger: Ledger, arrival: Arrival) -> bool:
+    return ledger.run.namespace == arrival.hello.namespace
+
+
 def hash_secret(secret: str) -> str:
     """What the store keeps of a secret."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 async def _proven(tx: Transaction, hello: Hello) -> SessionId | None:
-    if hello.session is None or hello.secret is None:
-        return None
-    old = await tx.sessions.get(hello.session)
-    if old is None or not hmac.compare_digest(old.secret_hash, hash_secret(hello.secret)):
-        return None
-    return old.id
+    """The session that holds what the worker was granted, if it can show the secret.
+
+    A Welcome that never arrived leaves the worker with the name of a session that was replaced:
+    what it held is with the successor, which has the same secret.
+    """
+    wanted = hello.session
+    for _ in range(SUCCESSORS_MAX):
+        if wanted is None or hello.secret is None:
+            return None
+        found = await tx.sessions.get(wanted)
+        if found is None or not hmac.compare_digest(found.secret_hash, hash_secret(hello.secret)):
+            return None
+        if found.successor is None:
+            return found.id
+        wanted = found.successor
+    return None
 
 
-def _session(arrival: Arrival, now: int) -> Session:
+def _session(arrival: Arrival, secret: str, now: Moment) -> Session:
     hello = arrival.hello
     return Session(
         id=arrival.session_id,
         namespace=hello.namespace,
         worker=hello.worker,
         scheduler=arrival.scheduler,
-        secret_hash=hash_secret(arrival.secret),
+        secret_hash=hash_secret(secret),
         slots=hello.slots,
         queues=hello.queues,
         labels=hello.labels,

@@ -22,6 +22,7 @@ class TaskItem(msgspec.Struct, frozen=True, kw_only=True):
     token: Token
     event: Event
     reporter: SessionId | None = None
+    namespace: str | None = None  # of the reporter
     misses: int = 0
 
     @property
@@ -42,13 +43,19 @@ Item = TaskItem | RunItem
 
 
 class Inbox:
-    """A bounded queue of items. Whoever puts more waits: a slow store slows its workers down."""
+    """A bounded queue of items. Whoever puts more waits: a slow store slows its workers down.
+
+    Items whose run somebody else holds for long are kept apart, as patient ones: a turn of their
+    own waits for the lock, and no other run waits with it.
+    """
 
     def __init__(self, items_max: int) -> None:
         self._items_max = items_max
         self._items: deque[Item] = deque()
         self._patient: deque[Item] = deque()
+        self._runs: set[RunId] = set()  # with a plain RunItem in the queue: one is enough
         self._woken = asyncio.Event()
+        self._patience = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
 
@@ -60,8 +67,12 @@ class Inbox:
         while len(self) >= self._items_max:
             self._room.clear()
             await self._room.wait()
-        self._items.extend(items)
-        self._woken.set()
+        self.put_own(items)
+
+    def offer(self, items: Iterable[Item]) -> None:
+        """Add items that a later look would find again, unless there is no room."""
+        if len(self) < self._items_max:
+            self.put_own(items)
 
     def put_own(self, items: Iterable[Item]) -> None:
         """Add items that a turn itself has made: whoever empties the inbox cannot wait for room."""
@@ -70,24 +81,39 @@ class Inbox:
 
     def put_back(self, items: Iterable[Item]) -> None:
         """Return items whose run another scheduler held; there is always room for them."""
-        for item in items:
-            again = msgspec.structs.replace(item, misses=item.misses + 1)
-            (self._patient if again.misses >= PATIENCE_MISSES else self._items).append(again)
-        self._woken.set()
+        missed = [msgspec.structs.replace(item, misses=item.misses + 1) for item in items]
+        self.put_own(item for item in missed if item.misses < PATIENCE_MISSES)
+        self.be_patient(item for item in missed if item.misses >= PATIENCE_MISSES)
+
+    def be_patient(self, items: Iterable[Item]) -> None:
+        """Keep items for turns that wait for their lock."""
+        self._patient.extend(items)
+        if self._patient:
+            self._patience.set()
 
     def go_on(self, run_ids: Iterable[RunId]) -> None:
         """Note runs that have more to do; they queue behind everyone else."""
-        self._items.extend(RunItem(run_id=run_id) for run_id in run_ids)
-        self._woken.set()
+        fresh = [run_id for run_id in dict.fromkeys(run_ids) if run_id not in self._runs]
+        self._runs.update(fresh)
+        self.put_own(RunItem(run_id=run_id) for run_id in fresh)
 
-    def take(self, items_max: int) -> tuple[list[Item], bool]:
-        """The next batch, and whether its locks are worth waiting for."""
-        source = self._patient or self._items
-        patient = source is self._patient
-        batch = [source.popleft() for _ in range(min(items_max, len(source)))]
-        if len(self) < self._items_max:
-            self._room.set()
-        return batch, patient
+    def take(self, items_max: int) -> list[Item]:
+        """The next batch."""
+        batch = [self._items.popleft() for _ in range(min(items_max, len(self._items)))]
+        self._runs.difference_update(item.run_id for item in batch if isinstance(item, RunItem))
+        self._make_room()
+        return batch
+
+    async def take_patient(self) -> list[Item]:
+        """The items of one run that is worth waiting for."""
+        while not self._patient:
+            self._patience.clear()
+            await self._patience.wait()
+        run_id = self._patient[0].run_id
+        batch = [item for item in self._patient if item.run_id == run_id]
+        self._patient = deque(item for item in self._patient if item.run_id != run_id)
+        self._make_room()
+        return batch
 
     def wake(self) -> None:
         """End the wait: there is something to do besides items."""
@@ -95,6 +121,10 @@ class Inbox:
 
     async def wait(self) -> None:
         """Wait until something has arrived since the last wait, or is here."""
-        if not len(self):
+        if not self._items:
             await self._woken.wait()
         self._woken.clear()
+
+    def _make_room(self) -> None:
+        if len(self) < self._items_max:
+            self._room.set()

@@ -8,10 +8,11 @@ slept, every session looks expired, and none is.
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 
 from tidemill.domain.errors import Unavailable
 from tidemill.domain.events import Lost, Released
-from tidemill.domain.identifiers import SECOND, SessionId
+from tidemill.domain.identifiers import SECOND, SessionId, Token
 from tidemill.ports.clock import Clock
 from tidemill.protocol.messages import Cancels
 from tidemill.scheduler.desk import Desk
@@ -19,6 +20,11 @@ from tidemill.scheduler.inbox import TaskItem
 from tidemill.scheduler.sessions import AttachedSession
 
 log = logging.getLogger(__name__)
+
+FULL_SCAN_SECONDS = 0.1
+PRUNE_SECONDS = 300.0
+SESSION_KEPT = 3_600 * SECOND
+"""How long a session that ended is remembered: its worker might still come back."""
 
 
 class Continuity:
@@ -60,14 +66,30 @@ class Keeper:
         self._to_cut.add(session_id)
 
     async def keep_alive(self) -> None:
-        """Renew and reap, again and again, at the pace of the reaper."""
+        """Renew, again and again; nothing else delays it."""
         renewed_at = self._desk.clock.monotonic() - self._desk.config.renew_seconds
         while True:
             due = self._desk.clock.monotonic() - renewed_at >= self._desk.config.renew_seconds
             if due:
                 renewed_at = self._desk.clock.monotonic()
-            await self._guarded_step(renew=due)
+            if due or self._to_cut:
+                await self._guarded(self.renew)
             await self._desk.clock.sleep(self._desk.config.scan_seconds)
+
+    async def watch_lost(self) -> None:
+        """Reap, again and again; at once when there was more than one look could tell."""
+        while True:
+            full = await self._guarded(self.reap) >= self._desk.config.scan_items_max
+            await self._desk.clock.sleep(
+                FULL_SCAN_SECONDS if full else self._desk.config.scan_seconds
+            )
+
+    async def prune(self) -> None:
+        """Forget sessions that ended long ago, again and again."""
+        while True:
+            await self._desk.clock.sleep(PRUNE_SECONDS)
+            async with self._desk.store.transaction() as tx:
+                await tx.sessions.prune(await tx.now() - SESSION_KEPT)
 
     async def compare(self) -> None:
         """Compare grants with holdings, again and again."""
@@ -76,19 +98,22 @@ class Keeper:
             for session in self._desk.sessions.all():
                 await self._guarded_reconcile(session)
 
-    async def renew(self) -> None:
-        """Move the expiry of the sessions heard from; drop those that are closed."""
+    async def renew(self) -> int:
+        """Move the expiry of the sessions heard from, and drop those that are closed."""
         heard = self._desk.sessions.heard_from()
         if heard:
             ttl = round(self._desk.config.session_ttl_seconds * SECOND)
-            ids = [session.id for session in heard]
-            alive = await self._desk.store.renew_sessions(ids, ttl)
-            self._desk.sessions.end(set(ids) - alive)
+            alive = await self._desk.store.renew_sessions([one.id for one in heard], ttl)
+            for session in heard:
+                session.in_doubt = False
+                if session.id not in alive:
+                    session.end()
         if self._to_cut:
             cut = frozenset(self._to_cut)
             left = round(self._desk.config.lost_stream_seconds * SECOND)
             await self._desk.store.renew_sessions(sorted(cut), left)
             self._to_cut -= cut
+        return len(heard)
 
     async def reap(self) -> int:
         """Note the tasks of lost sessions for the next turn; return how many."""
@@ -96,7 +121,7 @@ class Keeper:
         lost = await self._desk.store.watch.lost_tasks(
             self._desk.config.scan_items_max, expired=expired
         )
-        await self._desk.inbox.put(
+        self._desk.inbox.offer(
             TaskItem(token=task.token, event=Lost(task.token.epoch, task.session_id))
             for task in lost
         )
@@ -107,43 +132,57 @@ class Keeper:
 
         A row that the worker has not held for longer than the start bound is released, unspent:
         its assignment was never sent, or never arrived. What the worker holds without a row, or
-        with one that asks to stop, it is told to stop.
+        with one that asks to stop, it is told to stop. Each word of the worker is compared once,
+        and says nothing of what was granted after it.
         """
-        if session.held is None:
+        said_at, session.held_at = session.held_at, None
+        if said_at is None:
             return 0
+        held = session.held
         stored = await self._desk.store.watch.held_by(session.id)
         if self._desk.sessions.get(session.id) is not session:
             return 0  # gone meanwhile: what it said is no news any more
         tokens = {task.token for task in stored}
-        strays = [token for token in session.granted if token not in tokens]
-        unheld = [token for token in (*tokens, *strays) if token not in session.held]
+        strays = {token for token in session.granted if token not in tokens}
+        unheld = {
+            token
+            for token in tokens | strays
+            if token not in held and session.granted.get(token, said_at) <= said_at
+        }
         overdue = session.missing_for(
             unheld, self._desk.clock.monotonic(), self._desk.config.start_bound_seconds
         )
-        await self._desk.inbox.put(
-            TaskItem(token=token, event=Released(token.epoch)) for token in overdue & tokens
+        self._desk.inbox.put_own(
+            TaskItem(token=token, event=Released(token.epoch)) for token in sorted(overdue & tokens)
         )
         for token in overdue:
             session.give_up(token)
-        unreported = (tokens & session.held) - session.granted.keys()
-        if unreported and not session.pending:
-            session.end()  # its report was lost in here: let the worker come back and repeat it
         stopping = {task.token for task in stored if task.cancelling}
-        to_stop = [token for token in (*stopping, *strays) if token in session.held]
-        if to_stop:
-            session.send(Cancels(tuple(sorted(to_stop))))
+        self._correct(session, held, (stopping | strays) & held, tokens)
         return len(overdue)
 
-    async def _guarded_step(self, *, renew: bool) -> None:
+    def _correct(
+        self,
+        session: AttachedSession,
+        held: frozenset[Token],
+        to_stop: set[Token],
+        stored: set[Token],
+    ) -> None:
+        if to_stop:
+            session.send(Cancels(tuple(sorted(to_stop))))
+        unreported = (stored & held) - session.granted.keys()
+        if session.unreported_again(unreported) and not session.pending:
+            session.end()  # its report was lost in here: let the worker come back and repeat it
+
+    async def _guarded(self, look: Callable[[], Awaitable[int]]) -> int:
         try:
-            if renew or self._to_cut:
-                await self.renew()
-            await self.reap()
+            count = await look()
         except Unavailable as error:
             self._continuity.missed()
             log.warning("sessions could not be kept: %s", error)
-        else:
-            self._continuity.reached()
+            return 0
+        self._continuity.reached()
+        return count
 
     async def _guarded_reconcile(self, session: AttachedSession) -> None:
         try:

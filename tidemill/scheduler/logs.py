@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 
-from tidemill.domain.errors import Unavailable
+from tidemill.domain.errors import TidemillError
 from tidemill.ports.store import LogChunk
 from tidemill.protocol.messages import LogText
 from tidemill.scheduler.desk import Desk
@@ -40,6 +40,6 @@ class LogKeeper:
         try:
             async with self._desk.store.transaction() as tx:
                 await tx.history.add_logs(batch, self._desk.config.log_bytes_max)
-        except Unavailable as error:
+        except TidemillError as error:
             log.warning("output of attempts is not kept: %s", error)
         return len(batch)

@@ -64,10 +64,13 @@ class Scheduler:
         """Work until cancelled."""
         async with asyncio.TaskGroup() as duties:
             duties.create_task(self._forever(self._turns.run))
+            duties.create_task(self._forever(self._turns.run_patiently))
             duties.create_task(self._forever(self._follow_hints))
             duties.create_task(self._forever(self._look_around))
             duties.create_task(self._forever(self._keeper.keep_alive))
+            duties.create_task(self._forever(self._keeper.watch_lost))
             duties.create_task(self._forever(self._keeper.compare))
+            duties.create_task(self._forever(self._keeper.prune))
             duties.create_task(self._forever(self._timers.watch_due))
             duties.create_task(self._forever(self._timers.watch_unsettled))
             duties.create_task(self._forever(self._logs.run))
@@ -98,7 +101,7 @@ class Scheduler:
 
     async def _look_around(self) -> None:
         while True:
-            self.desk.backlog.refresh(await self.desk.store.watch.ready_lanes())
+            await self.desk.look()
             if self.desk.backlog:
                 self.desk.inbox.wake()
             await self.desk.clock.sleep(self.desk.config.look_seconds)

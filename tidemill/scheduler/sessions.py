@@ -23,9 +23,14 @@ class AttachedSession:
         self.granted: dict[Token, float] = {}  # and when, by this process's steady clock
         self.progress: dict[Token, ProgressReport] = {}
         self.alone: Token | None = None  # a suspect that must have the worker to itself
-        self.reserved = False  # gets nothing more until it is idle, for a suspect's sake
+        self.reserved_until: float | None = None  # gets nothing more, for a suspect's sake
+        self.rests_until = 0.0  # and after that is not reserved again for a while
+        self.in_doubt = False  # the store calls it closed or expired; the next renewal tells
+        self.blocked = False  # has more to say than the inbox can take
         self.pending = 0  # reports received but not yet committed
-        self.held: frozenset[Token] | None = None  # what the worker last said it holds
+        self.held: frozenset[Token] = frozenset()  # what the worker last said it holds
+        self.held_at: float | None = None  # and when; None once the keeper has compared it
+        self._unreported: set[Token] = set()  # held by the worker, but not counted here
         self._missing: dict[Token, float] = {}  # grants that the worker does not hold, since when
         self._given_up: set[Token] = set()  # released by the keeper, until the store says so
         self.heard = True  # since the last renewal
@@ -35,14 +40,19 @@ class AttachedSession:
     @property
     def free(self) -> int:
         """Slots that may be filled now."""
-        if self.departed or self.reserved or self.alone in self.granted:
+        if self.departed or self.in_doubt or self.reserved or self.alone in self.granted:
             return 0
         return max(0, self.slots - len(self.granted))
 
     @property
     def idle(self) -> bool:
         """Whether the worker runs nothing and could run something."""
-        return not self.departed and self.slots > 0 and not self.granted
+        return not self.departed and not self.in_doubt and self.slots > 0 and not self.granted
+
+    @property
+    def reserved(self) -> bool:
+        """Whether the worker gets nothing more until it is idle, for a suspect's sake."""
+        return self.reserved_until is not None
 
     def serves(self, namespace: str, route: str) -> bool:
         """Whether the worker may run tasks of this route."""
@@ -71,6 +81,12 @@ class AttachedSession:
         self._missing = {token: self._missing.get(token, now) for token in tokens}
         self._given_up &= self._missing.keys()
         return {token for token, since in self._missing.items() if now - since > seconds}
+
+    def unreported_again(self, tokens: set[Token]) -> bool:
+        """Whether one of these was held without being counted here at the last comparison too."""
+        again = bool(tokens & self._unreported)
+        self._unreported = tokens
+        return again
 
     def send(self, message: SchedulerMessage) -> None:
         """Queue a message; a worker that does not read its messages is cut off."""
@@ -113,7 +129,7 @@ class Sessions:
 
     def heard_from(self) -> list[AttachedSession]:
         """Sessions heard from since the last call."""
-        heard = [session for session in self.all() if session.heard]
+        heard = [session for session in self.all() if session.heard or session.blocked]
         for session in heard:
             session.heard = False
         return heard

@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 
 NAP_SECONDS_MIN = 0.005
 TICKS = 100  # a second: timers closer than that to each other are one
-KNOWN_MAX = 10_000
+HORIZON = 60 * SECOND
+FULL_SCAN_SECONDS = 0.1
 
 
 class Timers:
@@ -28,17 +29,21 @@ class Timers:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._known: list[int] = []  # a heap of ticks, by this process's steady clock
+        self._ticks: set[int] = set()  # the same, to hold each once
+        self._full = False  # the last scan found more than it could tell
         self._sooner = asyncio.Event()
 
     def set(self, due_in_micros: Iterable[int]) -> None:
         """A turn has set timers: look then, rather than at the next scan.
 
-        More than can be remembered are left to the scans.
+        Those of the far future are left to the scans: what waits for long may wait a second more.
         """
         now = self._desk.clock.monotonic()
         first = self._known[0] if self._known else None
-        for tick in {math.ceil((now + micros / SECOND) * TICKS) for micros in due_in_micros}:
-            if len(self._known) < KNOWN_MAX:
+        for micros in due_in_micros:
+            tick = math.ceil((now + micros / SECOND) * TICKS)
+            if micros <= HORIZON and tick not in self._ticks:
+                self._ticks.add(tick)
                 heapq.heappush(self._known, tick)
         if self._known and self._known[0] != first:
             self._sooner.set()
@@ -60,21 +65,23 @@ class Timers:
         limit = self._desk.config.scan_items_max
         tasks = await self._desk.store.watch.due_tasks(limit)
         runs = await self._desk.store.watch.due_runs(limit)
-        await self._desk.inbox.put(
+        self._desk.inbox.offer(
             TaskItem(token=due.token, event=Due(due.token.epoch, due.state)) for due in tasks
         )
-        await self._desk.inbox.put(RunItem(run_id=run_id, stop=Reason.TIMEOUT) for run_id in runs)
+        self._desk.inbox.offer(RunItem(run_id=run_id, stop=Reason.TIMEOUT) for run_id in runs)
+        self._full = limit in {len(tasks), len(runs)}
         return len(tasks) + len(runs)
 
     async def scan_unsettled(self) -> int:
         """Note runs with work left for a turn; return how many."""
         runs = await self._desk.store.watch.unsettled_runs(self._desk.config.scan_items_max)
-        await self._desk.inbox.put(RunItem(run_id=run_id) for run_id in runs)
+        self._desk.inbox.go_on(runs)
         return len(runs)
 
     async def _nap(self) -> None:
         """Sleep until the next scan or the first known timer, whichever comes first."""
-        scan_at = self._desk.clock.monotonic() + self._desk.config.scan_seconds
+        pause = FULL_SCAN_SECONDS if self._full else self._desk.config.scan_seconds
+        scan_at = self._desk.clock.monotonic() + pause
         while True:
             self._sooner.clear()
             until = min(scan_at, self._known[0] / TICKS) if self._known else scan_at
@@ -89,7 +96,7 @@ class Timers:
     def _forget_past(self) -> None:
         now = self._desk.clock.monotonic() * TICKS
         while self._known and self._known[0] <= now:
-            heapq.heappop(self._known)
+            self._ticks.discard(heapq.heappop(self._known))
 
     async def _guarded(self, scan: Callable[[], Awaitable[int]]) -> None:
         try:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from tidemill.domain.events import Due, Lost
-from tidemill.domain.identifiers import Moment, RunId, SessionId, Token
+from tidemill.domain.identifiers import Lane, Moment, RunId, SessionId, Token
 from tidemill.domain.ledger import Ledger
 from tidemill.domain.task_run import ALONE, GRANTED, Reason, TaskState
 from tidemill.engine.book import Book
@@ -35,6 +35,8 @@ class TurnResult(msgspec.Struct, kw_only=True):
     applied: list[TaskItem] = []
     revoked: list[tuple[SessionId, Token]] = []  # grants whose workers must be told to stop
     missed: list[Item] = []
+    doubtful: list[AttachedSession] = []  # closed or expired, as the store sees it
+    unserved: list[Lane] = []  # lanes of suspects that found no idle worker
     again: list[RunId] = []
     waiting: set[ReadyLane] = set()
     looks: list[LaneLook] = []
@@ -54,13 +56,18 @@ class Turn:
         rows_max: int,
         claims_max: int,
     ) -> None:
-        self.claimed: set[RunId] = set()  # runs of the tasks that were claimed from the store
         self.items = items
         self.patient = patient
         self._plans = plans
         self._chance = chance
         self._rows_max = rows_max
         self._claims_max = claims_max
+        self._admission: Admission | None = None
+
+    @property
+    def claimed(self) -> set[RunId]:
+        """Runs of the tasks that the last try has claimed from the store."""
+        return set() if self._admission is None else self._admission.claimed
 
     def drop(self, run_id: str) -> list[Item]:
         """Leave the items of one run out of the batch; return them."""
@@ -73,16 +80,18 @@ class Turn:
     ) -> TurnResult:
         """Carry the batch out in one transaction."""
         async with store.transaction() as tx:
+            self._admission = None
             alive = await tx.sessions.lock(self._sessions_to_lock(sessions))
             now = await tx.now()
             book = Book(tx, self._plans, now, self._chance, self._rows_max)
-            result = TurnResult()
+            result = TurnResult(
+                doubtful=[one for one in sessions if one.free and one.id not in alive]
+            )
             await self._apply(book, alive, result)
             await book.follow()
             seats = Seats(session for session in sessions if session.id in alive)
-            admission = Admission(tx, book, seats, backlog, self._claims_max)
+            admission = self._admission = Admission(tx, book, seats, backlog, self._claims_max)
             await admission.admit()
-            self.claimed = admission.claimed
             await book.write()
         self._conclude(book, admission, result)
         return result
@@ -115,9 +124,10 @@ class Turn:
     def _conclude(self, book: Book, admission: Admission, result: TurnResult) -> None:
         result.grants = admission.grants
         result.looks = admission.looks
+        result.unserved = admission.unserved
         result.waiting = admission.waiting
         for run_id, ledger in book.ledgers.items():
-            if ledger.unfinished:
+            if ledger.unfinished and run_id in book.locked:
                 result.again.append(run_id)
             if ledger.run.due_at is not None:
                 result.due_in.add(ledger.run.due_at - book.now)
@@ -135,6 +145,9 @@ def _let_happen(ledger: Ledger, item: TaskItem, alive: set[SessionId], result: T
     if isinstance(event, Lost) and event.session_id in alive:
         return  # renewed since the timer looked
     before = ledger.task(item.token.position)
+    if item.namespace not in {None, ledger.run.namespace}:
+        result.stale.append(item)  # a worker has no say in another namespace
+        return
     if not ledger.happen(item.token.position, event):
         result.stale.append(item)
         return

@@ -14,15 +14,20 @@ from tidemill.domain.events import Succeeded
 from tidemill.domain.identifiers import RunId, TaskKey
 from tidemill.engine.plans import PlansMissing
 from tidemill.ports.bus import Hint
+from tidemill.scheduler.admission import end_reservations, reserve_for
 from tidemill.scheduler.desk import Desk
 from tidemill.scheduler.dispatch import Dispatch
 from tidemill.scheduler.inbox import Item
+from tidemill.scheduler.sessions import AttachedSession
 from tidemill.scheduler.timers import Timers
 from tidemill.scheduler.turn import Turn, TurnResult
 
 log = logging.getLogger(__name__)
 
-REASON_CHARACTERS_MAX = 1_000
+TRIES_MAX = 12
+"""How often a turn is tried, some five seconds in all, before its runs are tried one by one."""
+
+PATIENT_TRIES_MAX = 2
 
 
 class Turns:
@@ -45,59 +50,86 @@ class Turns:
                 await self._desk.inbox.wait()
             if self._desk.look_wanted:
                 await self._guarded_look()
-            items, patient = self._desk.inbox.take(self._desk.config.turn_items_max)
+            items = self._desk.inbox.take(self._desk.config.turn_items_max)
             if items or self._can_grant():
-                await self._take_turn(items, patient=patient)
+                await self._take_turn(items)
+
+    async def run_patiently(self) -> None:
+        """Take turns for runs that somebody else holds, one run at a time, waiting for its lock.
+
+        Apart from the other turns, so that whoever holds one run for long holds no other up.
+        """
+        while True:
+            items = await self._desk.inbox.take_patient()
+            turn = self._turn(items, patient=True, claims_max=0)
+            try:
+                await self._commit_turn(turn, [], PATIENT_TRIES_MAX)
+            except Unavailable as error:
+                await self._back_off(error, tries=10)
+                self._desk.inbox.be_patient(turn.items)
+            except Exception as error:  # noqa: BLE001 - whatever it is, other runs must go on
+                await self._desk.quarantine(items[0].run_id, error)
+                self._dispatch.answer(items, TurnResult())
 
     def _can_grant(self) -> bool:
+        """Whether some worker could be given something, as far as anyone knows."""
         if self._draining:
             return False
-        lanes = [ready.lane for ready, _ in self._desk.backlog.lanes(alone=False)]
+        sessions = self._desk.sessions.all()
         alone = [ready.lane for ready, _ in self._desk.backlog.lanes(alone=True)]
+        end_reservations(sessions, self._desk.clock.monotonic(), wanted=bool(alone))
+        lanes = [ready.lane for ready, _ in self._desk.backlog.lanes(alone=False)]
         return any(
             (session.free and any(session.serves(lane.namespace, lane.route) for lane in lanes))
             or (session.idle and any(session.serves(one.namespace, one.route) for one in alone))
-            for session in self._desk.sessions.all()
+            for session in sessions
         )
 
     async def _guarded_look(self) -> None:
         self._desk.look_wanted = False
         try:
-            self._desk.backlog.refresh(await self._desk.store.watch.ready_lanes())
+            await self._desk.look()
         except Unavailable as error:
             log.warning("READY tasks could not be looked for: %s", error)
 
-    async def _take_turn(self, items: Sequence[Item], *, patient: bool) -> None:
+    async def _take_turn(self, items: Sequence[Item]) -> None:
         """One turn, until it is committed; one that cannot be is taken apart."""
+        turn = self._turn(items)
         try:
-            await self._commit_turn(self._turn(items, patient=patient))
+            await self._commit_turn(turn, self._sessions(), TRIES_MAX)
+        except Unavailable:
+            # The store answers others, or nobody: either way no run must wait for all of these.
+            self._desk.inbox.be_patient(turn.items)
         except Exception:
             log.exception("a turn of %d items failed and is taken apart", len(items))
-            await self._isolate_item(items, patient=patient)
+            await self._isolate_item(turn.items)
             await self._isolate_claim()
 
-    async def _commit_turn(self, turn: Turn) -> None:
-        """Try a turn until it is committed, or fails for a reason that no retry can mend."""
+    async def _commit_turn(
+        self, turn: Turn, sessions: Sequence[AttachedSession], tries_max: int
+    ) -> None:
+        """Try a turn until it is committed, or the tries are used up."""
+        result = None
         tries = 0
-        while True:
+        while result is None:
             try:
-                sessions = [] if self._draining else self._desk.sessions.all()
                 result = await turn.run(self._desk.store, sessions, self._desk.backlog)
             except PlansMissing as missing:
-                await self._guarded_load(missing)
+                await self._desk.load_plans(missing)
             except MalformedRun as error:
-                await self._quarantine(RunId(error.run_id), str(error), turn.drop(error.run_id))
+                dropped = turn.drop(error.run_id)
+                await self._desk.quarantine(RunId(error.run_id), error)
+                self._dispatch.answer(dropped, TurnResult())
             except Unavailable as error:
                 tries += 1
+                if tries >= tries_max:
+                    raise
                 await self._back_off(error, tries)
-            else:
-                await self._conclude(turn.items, result)
-                return
+        await self._conclude(turn.items, result)
 
-    def _turn(self, items: Sequence[Item], *, patient: bool, claims_max: int | None = None) -> Turn:
-        if not self._desk.backlog.lanes(alone=True):
-            for session in self._desk.sessions.all():
-                session.reserved = False
+    def _turn(
+        self, items: Sequence[Item], *, patient: bool = False, claims_max: int | None = None
+    ) -> Turn:
         return Turn(
             items,
             patient=patient,
@@ -107,31 +139,32 @@ class Turns:
             claims_max=self._desk.config.turn_rows_max if claims_max is None else claims_max,
         )
 
-    async def _guarded_load(self, missing: PlansMissing) -> None:
-        try:
-            await self._desk.plans.load(self._desk.store.payloads, missing.version_ids)
-        except Unavailable as error:
-            await self._back_off(error, 1)
+    def _sessions(self) -> list[AttachedSession]:
+        return [] if self._draining else self._desk.sessions.all()
 
     async def _back_off(self, error: Unavailable, tries: int) -> None:
         log.info("a turn is tried again: %s", error)
         longest = min(0.01 * 2 ** min(tries, 10), self._desk.config.retry_seconds_max)
         await self._desk.clock.sleep(longest * (0.5 + 0.5 * self._desk.entropy.fraction()))
 
-    async def _isolate_item(self, items: Sequence[Item], *, patient: bool) -> None:
+    async def _isolate_item(self, items: Sequence[Item]) -> None:
         """Halve a batch, without claims, until the run that cannot be committed stands alone."""
         runs = sorted({item.run_id for item in items})
         if not runs:
             return
+        turn = self._turn(items, claims_max=0)
         try:
-            await self._commit_turn(self._turn(items, patient=patient, claims_max=0))
+            await self._commit_turn(turn, self._sessions(), TRIES_MAX)
+        except Unavailable:
+            self._desk.inbox.be_patient(turn.items)
         except Exception as error:  # noqa: BLE001
             if len(runs) == 1:
-                await self._quarantine(runs[0], f"{type(error).__name__}: {error}", items)
+                await self._desk.quarantine(runs[0], error)
+                self._dispatch.answer(items, TurnResult())
                 return
             first = set(runs[: len(runs) // 2])
-            await self._isolate_item([i for i in items if i.run_id in first], patient=patient)
-            await self._isolate_item([i for i in items if i.run_id not in first], patient=patient)
+            await self._isolate_item([item for item in turn.items if item.run_id in first])
+            await self._isolate_item([item for item in turn.items if item.run_id not in first])
 
     async def _isolate_claim(self) -> None:
         """Claim fewer and fewer READY tasks until the one that cannot be granted stands alone."""
@@ -141,25 +174,18 @@ class Turns:
 
     async def _try_claims(self, claims_max: int) -> int:
         """Grant up to so many; return how many to try next, 0 when the culprit is found."""
-        turn = self._turn([], patient=False, claims_max=claims_max)
+        turn = self._turn([], claims_max=claims_max)
         try:
-            await self._commit_turn(turn)
+            await self._commit_turn(turn, self._sessions(), TRIES_MAX)
+        except Unavailable:
+            return 0
         except Exception as error:  # noqa: BLE001
             if len(turn.claimed) > 1:
                 return min(claims_max, len(turn.claimed)) // 2
             for run_id in turn.claimed:
-                await self._quarantine(run_id, f"{type(error).__name__}: {error}", [])
+                await self._desk.quarantine(run_id, error)
             await self._desk.clock.sleep(self._desk.config.retry_seconds_max)
         return 0
-
-    async def _quarantine(self, run_id: RunId, reason: str, items: Sequence[Item]) -> None:
-        log.error("run %s is put into quarantine: %s", run_id, reason)
-        try:
-            async with self._desk.store.transaction() as tx:
-                await tx.runs.quarantine(run_id, reason[:REASON_CHARACTERS_MAX])
-        except Unavailable as error:
-            await self._back_off(error, 1)
-        self._dispatch.answer(items, TurnResult())
 
     async def _conclude(self, items: Sequence[Item], result: TurnResult) -> None:
         """All that may only happen after the commit."""
@@ -169,6 +195,8 @@ class Turns:
         self._desk.inbox.put_back(result.missed)
         self._desk.inbox.go_on(result.again)
         self._timers.set(result.due_in)
+        for lane in result.unserved:
+            reserve_for(lane, self._desk.sessions.all(), self._desk.clock.monotonic())
         self._dispatch.answer(items, result)
         await self._dispatch.send_assignments(result.grants, _results_of(result))
         lanes = sorted(ready.lane for ready in result.waiting if not ready.alone)

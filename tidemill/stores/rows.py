@@ -264,6 +264,7 @@ def session_from_row(row: Row) -> Session:
         opened_at=row[8],
         expires_at=row[9],
         closed_at=row[10],
+        successor=row[11],
     )
 
 
@@ -281,6 +282,7 @@ def session_to_row(session: Session) -> Row:
         session.opened_at,
         session.expires_at,
         session.closed_at,
+        session.successor,
     )
 
 

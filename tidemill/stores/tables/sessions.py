@@ -37,17 +37,15 @@ class Sessions:
         rows = await self._statements.fetch("granted_tasks", session_id)
         return [held_task_from_row(row) for row in rows]
 
-    async def renew(self, session_ids: Sequence[SessionId], expires_at: Moment) -> set[SessionId]:
-        """Move the expiry of sessions that are still open; return those that are."""
-        keys = in_order(session_ids)
-        rows = await self._statements.fetch_batch("renew_sessions", keys, expires_at)
-        return {SessionId(row[0]) for row in rows}
-
     async def close(self, session_ids: Sequence[SessionId]) -> None:
         """End sessions; a closed one stays closed."""
         keys = in_order(session_ids)
         await self._statements.fetch_batch("lock_sessions_to_close", keys)
         await self._statements.fetch_batch("close_sessions", keys)
+
+    async def replace(self, old: SessionId, new: SessionId) -> None:
+        """Close a session that this transaction has locked by `get`, in favour of another."""
+        await self._statements.execute("replace_session", old, new)
 
     async def close_all(self) -> None:
         """End every session: the first act of a new exclusive owner."""

@@ -170,7 +170,8 @@ CREATE TABLE session (
     labels      TEXT NOT NULL,
     opened_at   BIGINT NOT NULL,
     expires_at  BIGINT NOT NULL,
-    closed_at   BIGINT
+    closed_at   BIGINT,
+    successor   TEXT CHECK (successor IS NULL OR closed_at IS NOT NULL)
 );
 
 CREATE TABLE start_key (

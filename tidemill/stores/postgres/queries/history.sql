@@ -15,11 +15,12 @@ FROM unnest($1::UUID[], $2::INTEGER[], $3::BYTEA[]) AS v (run_id, position, data
 
 -- name: add_log
 -- Index: primary key. Keeps the last bytes, at most as many as the fifth column says; it is the
--- same in every row.
+-- same in every row. Output of a run that does not exist is dropped.
 INSERT INTO attempt_log (run_id, position, epoch, data, namespace)
-SELECT v.*, (SELECT r.namespace FROM run AS r WHERE r.id = v.run_id)
+SELECT v.*, r.namespace
 FROM unnest($1::UUID[], $2::INTEGER[], $3::INTEGER[], $4::BYTEA[])
     AS v (run_id, position, epoch, data)
+JOIN run AS r ON r.id = v.run_id
 ON CONFLICT (run_id, position, epoch) DO UPDATE
 SET data = substr(
     attempt_log.data || excluded.data,

@@ -43,12 +43,15 @@ ON CONFLICT (name) DO UPDATE
 SET position = greatest(outbox_cursor.position, excluded.position);
 
 -- name: prune_outbox
--- Index: outbox_position. Without any reader nothing leaves.
+-- Index: outbox_position. Looks at the oldest rows only: they are the first to leave, and when
+-- the oldest may not, none may. Without any reader nothing leaves.
 DELETE FROM outbox
 WHERE number IN (
-    SELECT number FROM outbox
-    WHERE position <= (SELECT min(position) FROM outbox_cursor WHERE name <> '$stamped')
-        AND created_at < $1
-    ORDER BY position
-    LIMIT $2
+    SELECT old.number FROM (
+        SELECT o.number, o.created_at FROM outbox AS o
+        WHERE o.position <= (SELECT min(c.position) FROM outbox_cursor AS c WHERE c.name <> '$stamped')
+        ORDER BY o.position
+        LIMIT $2
+    ) AS old
+    WHERE old.created_at < $1
 );

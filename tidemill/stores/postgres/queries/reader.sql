@@ -64,7 +64,7 @@ LIMIT $5;
 
 -- name: list_sessions
 SELECT id, namespace, worker, scheduler, secret_hash, slots, queues, labels, opened_at, expires_at,
-    closed_at
+    closed_at, successor
 FROM session
 WHERE closed_at IS NULL AND expires_at > now_micros()
 ORDER BY opened_at, id;

@@ -1,12 +1,12 @@
 -- name: open_session
 INSERT INTO session (
     id, namespace, worker, scheduler, secret_hash, slots, queues, labels, opened_at, expires_at,
-    closed_at
-) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
+    closed_at, successor
+) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
 -- name: get_session
 SELECT id, namespace, worker, scheduler, secret_hash, slots, queues, labels, opened_at, expires_at,
-    closed_at
+    closed_at, successor
 FROM session
 WHERE id = $1
 FOR UPDATE;
@@ -26,18 +26,6 @@ SELECT t.run_id, t.position, t.epoch, t.started_at, t.state = 'CANCELLING'
 FROM task AS t
 WHERE t.session_id = $1 AND t.state IN ('RUNNING', 'CANCELLING')
 ORDER BY t.run_id, t.position;
-
--- name: renew_sessions
--- Index: primary key.
-UPDATE session AS s SET expires_at = $2
-FROM (
-    SELECT id FROM session
-    WHERE id = ANY($1::TEXT[]) AND closed_at IS NULL
-    ORDER BY id
-    FOR NO KEY UPDATE
-) AS wanted
-WHERE s.id = wanted.id
-RETURNING s.id;
 
 -- name: renew_sessions_for
 -- Index: primary key.
@@ -60,6 +48,11 @@ SELECT id FROM session WHERE id = ANY($1::TEXT[]) ORDER BY id FOR UPDATE;
 UPDATE session SET closed_at = now_micros()
 WHERE id = ANY($1::TEXT[]) AND closed_at IS NULL
 RETURNING id;
+
+-- name: replace_session
+-- Index: primary key.
+UPDATE session SET closed_at = coalesce(closed_at, now_micros()), successor = $2
+WHERE id = $1;
 
 -- name: close_all_sessions
 UPDATE session SET closed_at = now_micros()

@@ -163,7 +163,8 @@ CREATE TABLE session (
     labels      TEXT NOT NULL,
     opened_at   INTEGER NOT NULL,
     expires_at  INTEGER NOT NULL,
-    closed_at   INTEGER
+    closed_at   INTEGER,
+    successor   TEXT CHECK (successor IS NULL OR closed_at IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE start_key (

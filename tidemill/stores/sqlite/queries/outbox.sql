@@ -42,12 +42,15 @@ INSERT INTO outbox_cursor (name, position) VALUES (?1, ?2)
 ON CONFLICT (name) DO UPDATE SET position = max(outbox_cursor.position, excluded.position);
 
 -- name: prune_outbox
--- Index: outbox_position. Without any reader nothing leaves.
+-- Index: outbox_position. Looks at the oldest rows only: they are the first to leave, and when
+-- the oldest may not, none may. Without any reader nothing leaves.
 DELETE FROM outbox
 WHERE number IN (
-    SELECT number FROM outbox INDEXED BY outbox_position
-    WHERE position <= (SELECT min(position) FROM outbox_cursor WHERE name <> '$stamped')
-        AND created_at < ?1
-    ORDER BY position
-    LIMIT ?2
+    SELECT number FROM (
+        SELECT number, created_at FROM outbox INDEXED BY outbox_position
+        WHERE position <= (SELECT min(position) FROM outbox_cursor WHERE name <> '$stamped')
+        ORDER BY position
+        LIMIT ?2
+    )
+    WHERE created_at < ?1
 );

@@ -1,12 +1,12 @@
 -- name: open_session
 INSERT INTO session (
     id, namespace, worker, scheduler, secret_hash, slots, queues, labels, opened_at, expires_at,
-    closed_at
-) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11);
+    closed_at, successor
+) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12);
 
 -- name: get_session
 SELECT id, namespace, worker, scheduler, secret_hash, slots, queues, labels, opened_at, expires_at,
-    closed_at
+    closed_at, successor
 FROM session
 WHERE id = ?1;
 
@@ -24,12 +24,6 @@ FROM task AS t INDEXED BY task_granted
 WHERE t.session_id = ?1 AND t.state IN ('RUNNING', 'CANCELLING')
 ORDER BY t.run_id, t.position;
 
--- name: renew_sessions
--- Index: primary key.
-UPDATE session SET expires_at = ?2
-WHERE id IN (SELECT json_extract(value, '$[0]') FROM json_each(?1)) AND closed_at IS NULL
-RETURNING id;
-
 -- name: renew_sessions_for
 -- Index: primary key.
 UPDATE session SET expires_at = now_micros() + ?2
@@ -46,6 +40,11 @@ CROSS JOIN session AS s ON s.id = json_extract(wanted.value, '$[0]');
 UPDATE session SET closed_at = now_micros()
 WHERE id IN (SELECT json_extract(value, '$[0]') FROM json_each(?1)) AND closed_at IS NULL
 RETURNING id;
+
+-- name: replace_session
+-- Index: primary key.
+UPDATE session SET closed_at = coalesce(closed_at, now_micros()), successor = ?2
+WHERE id = ?1;
 
 -- name: close_all_sessions
 UPDATE session SET closed_at = now_micros() WHERE closed_at IS NULL;
