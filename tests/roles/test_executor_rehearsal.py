@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from tests.roles.executor_stage import a_call, failure, run
 from tests.roles.worker_stage import a_workshop
 from tidemill.sdk.context import FakeVoice, TaskCancelled
+from tidemill.worker.library import load_library
 from tidemill.worker.plugins import GROUP, PluginExecutor, find_executors
 
 
@@ -114,3 +117,14 @@ def test_every_problem_of_the_params_is_told_at_once(
     executors: dict[str, Any], name: str, params: dict[str, Any], problems: list[str]
 ) -> None:
     assert executors[name].rehearse(params, ()) == problems
+
+
+async def test_the_plug_in_of_the_documentation_works_as_printed(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "executors.md").read_text()
+    [source] = re.findall(r"```python\n(from tidemill\.worker.*?)```", page, re.DOTALL)
+    (tmp_path / "my_package.py").write_text(source)
+    load_library([str(tmp_path / "my_package.py")])
+    plug_in = PluginExecutor(EntryPoint("slow-echo", "my_package:SlowEcho", GROUP), a_workshop())
+
+    assert plug_in.rehearse({}, ()) == ["params.text: is missing"]
+    assert await run(plug_in, a_call({"text": "a"}, {"b": 1})) == {"text": "a", "inputs": {"b": 1}}

@@ -146,3 +146,15 @@ async def test_a_slow_subscriber_loses_the_oldest_and_hints_reach_everyone(mill:
 
         assert (await anext(mine)).runs == (await anext(yours)).runs
         assert (await anext(mine)).runs == (run_id,)
+
+
+@on_a_mill
+async def test_a_row_that_cannot_be_read_is_passed_over(mill: Mill) -> None:
+    bus = Listener()
+    async with mill.store.transaction() as tx:
+        await tx.outbox.append(b'[{"type":"from.a.later.release"}]')
+    run_id = await mill.start(a_step("a"))
+
+    await a_relay(mill, bus).step()
+
+    assert {event.fact.run_id for event in bus.heard} == {run_id}
