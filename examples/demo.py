@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +25,7 @@ HERE = Path(__file__).parent
 TIDEMILL = [sys.executable, "-m", "tidemill.cli"]
 WAIT_SECONDS_MAX = 30.0
 WIDTH = min(76, shutil.get_terminal_size().columns)
+INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,11 @@ def main() -> int:
         began = time.monotonic()
         with Shop() as shop:
             orders = _orders(shop, store)
+            if orders == INTERRUPTED:
+                return INTERRUPTED
         recovery, milling = _milling(Path(folder), store)
+        if milling == INTERRUPTED:
+            return INTERRUPTED
         took = time.monotonic() - began
         ends = list(_runs(store)) if (orders, milling) == (0, 0) else []
     if not ends or recovery is None or len(shop.payments) != 1:
@@ -53,11 +60,11 @@ def main() -> int:
 def _orders(shop: Shop, store: str) -> int:
     _title("1  An order: fetched, paid for, confirmed")
     _say(
-        f"A small shop has opened at {shop.address}. Its payment service is busy the first",
+        f"A small shop has opened at {shop.address}. Its payment service is busy the first "
         "time it is asked, so process-payment fails on its first attempt and is retried.",
     )
     wanted = json.dumps({"shop": shop.address})
-    return _run(str(HERE / "orders" / "orders.yaml"), "--input", wanted, "--store", store)
+    return _run(store, str(HERE / "orders" / "orders.yaml"), "--input", wanted)
 
 
 def _milling(folder: Path, store: str) -> tuple[Recovery | None, int]:
@@ -68,7 +75,7 @@ def _milling(folder: Path, store: str) -> tuple[Recovery | None, int]:
     killer.start()
     wanted = json.dumps({"mailbox": str(folder)})
     flow = str(HERE / "branching" / "milling.yaml")
-    status = _run(flow, "--input", wanted, "--store", store)
+    status = _run(store, flow, "--input", wanted)
     killer.join(1)
     return (found[0] if found else None), status
 
@@ -96,10 +103,18 @@ def _note(folder: Path, pattern: str) -> Path | None:
     return None
 
 
-def _run(*arguments: str) -> int:
-    shown = [Path(a).name if a.startswith(str(HERE)) else a for a in arguments]
-    click.secho(f"\n$ tidemill run {' '.join(shown[:3])} …\n", fg="cyan")
-    return subprocess.run([*TIDEMILL, "run", *arguments], check=False).returncode
+def _run(store: str, *arguments: str) -> int:
+    shown = [os.path.relpath(a) if a.startswith(str(HERE)) else a for a in arguments]
+    tidemill = os.path.relpath(Path(sys.executable).with_name("tidemill"))
+    click.secho(f"\n$ {tidemill} run {shlex.join(shown)}\n", fg="cyan")
+    command = subprocess.Popen(
+        [*TIDEMILL, "run", *arguments], env={**os.environ, "TIDEMILL_STORE": store}
+    )
+    while True:
+        try:
+            return command.wait()
+        except KeyboardInterrupt:
+            """The command has heard it too: it ends by itself, in order."""
 
 
 def _runs(store: str) -> Iterator[dict[str, Any]]:
@@ -134,12 +149,17 @@ def _title(text: str) -> None:
     click.echo(f"\n{rule}\n{click.style(text, bold=True)}\n{rule}")
 
 
-def _say(*lines: str) -> None:
+def _say(*paragraphs: str) -> None:
     click.echo()
-    for line in lines:
-        done = line.startswith("✓")
-        click.echo(click.style("✓", fg="green", bold=True) + line[1:] if done else line)
+    for text in paragraphs:
+        lines = textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+        for line in lines if not text.startswith(" ") else [text]:
+            done = line.startswith("✓")
+            click.echo(click.style("✓", fg="green", bold=True) + line[1:] if done else line)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

@@ -79,7 +79,9 @@ async def test_only_the_last_bytes_of_an_attempt_are_kept(store: Store) -> None:
     await logged(store, task.token, "0123456789", bytes_max=8)
     await logged(store, task.token, "abc", bytes_max=8)
 
-    assert await store.reader.logs(task.key) == {0: "56789abc"}
+    assert await store.reader.logs(task.key) == {
+        0: "… 5 bytes of earlier output dropped …\n56789abc"
+    }
 
 
 async def test_output_is_never_cut_inside_a_character(store: Store) -> None:
@@ -87,7 +89,22 @@ async def test_output_is_never_cut_inside_a_character(store: Store) -> None:
     await given(store, task)
 
     await logged(store, task.token, "äöü", bytes_max=5)
-    assert await store.reader.logs(task.key) == {0: "öü"}
+    assert await store.reader.logs(task.key) == {0: "… 1 bytes of earlier output dropped …\nöü"}
 
     await logged(store, task.token, "€", bytes_max=5)
-    assert await store.reader.logs(task.key) == {0: "ü€"}
+    assert await store.reader.logs(task.key) == {0: "… 4 bytes of earlier output dropped …\nü€"}
+
+
+async def test_what_lies_before_a_gap_is_counted_and_not_kept(store: Store) -> None:
+    task = a_task()
+    await given(store, task)
+
+    await logged(store, task.token, "before")
+    async with store.transaction() as tx:
+        chunks = [LogChunk(task.token, "12"), LogChunk(task.token, "after", 1_000)]
+        await tx.history.add_logs(chunks, 100)
+    await logged(store, task.token, " all")
+
+    assert await store.reader.logs(task.key) == {
+        0: "… 1008 bytes of earlier output dropped …\nafter all"
+    }

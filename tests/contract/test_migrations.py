@@ -51,5 +51,5 @@ def test_a_migration_that_reads_differently_now_is_refused() -> None:
 def test_migrations_are_numbered_without_gaps(dialect: str) -> None:
     migrations = load_migrations(f"tidemill.stores.{dialect}")
 
-    assert [migration.number for migration in migrations] == [1]
+    assert [migration.number for migration in migrations] == [1, 2]
     assert all(migration.text.strip() for migration in migrations)

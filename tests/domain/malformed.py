@@ -211,7 +211,7 @@ REFUSED: list[Refused] = [
             a_task("c", inputs={"order": {"result": "b"}}),
         ),
         "CYCLE",
-        "tasks[1].depends_on[0]: tasks wait for each other in a circle: a → b → c → a",
+        "tasks[1].depends_on[0]: tasks wait in a circle, each for the next one: a → c → b → a",
     ),
     # Inputs.
     Refused(

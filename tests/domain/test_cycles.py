@@ -38,7 +38,7 @@ def test_every_cycle_named_is_one(parents: dict[str, list[str]]) -> None:
         rotated = (*cycle.tasks[1:], cycle.tasks[0])
 
         assert all(
-            above in parents[below] for above, below in zip(cycle.tasks, rotated, strict=True)
+            above in parents[below] for below, above in zip(cycle.tasks, rotated, strict=True)
         )
         assert cycle.parent in parents[cycle.child]
 

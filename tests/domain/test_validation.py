@@ -70,8 +70,8 @@ def test_a_long_cycle_is_shortened() -> None:
     (problem,) = problems_of(a_definition(*tasks))
 
     assert problem.message == (
-        "tasks wait for each other in a circle: t0 → t1 → t2 → t3 → t4 → t5 → … 9,989 more … → "
-        "t9995 → t9996 → t9997 → t9998 → t9999 → t0"
+        "tasks wait in a circle, each for the next one: t0 → t9999 → t9998 → t9997 → t9996 → "
+        "t9995 → … 9,989 more … → t5 → t4 → t3 → t2 → t1 → t0"
     )
 
 

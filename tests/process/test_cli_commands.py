@@ -49,9 +49,9 @@ def test_validate_prints_every_problem_with_its_line_and_exits_2(shell: Shell) -
     ended = shell.run("validate", "wrong.yaml")
 
     assert ended.code == 2
-    assert "one → two → one" in ended.err
+    assert "each for the next one: one → two → one" in ended.err
     assert "nobody" in ended.err
-    assert all("line " in line for line in ended.err.splitlines())
+    assert all(line.startswith("wrong.yaml:") for line in ended.err.splitlines())
 
 
 def test_validate_accepts_what_is_right(failed: Shell) -> None:
@@ -81,7 +81,7 @@ def test_dead_lists_and_shows_what_failed_for_good(failed: Shell) -> None:
 
     assert "pick" in listed
     assert "FileNotFoundError" in listed
-    assert "state     FAILED (exhausted)" in shown
+    assert "state     FAILED: retries exhausted" in shown
     assert 'return Path("fruit").read_text()' in shown
 
 
@@ -101,6 +101,39 @@ def test_only_dead_letters_can_be_replayed(failed: Shell) -> None:
 
     assert ended.code == 2
     assert "only a FAILED task can be replayed" in ended.err
+
+
+def test_after_a_replay_every_attempt_that_began_is_counted(failed: Shell) -> None:
+    assert failed.run("dead", "replay", "latest", "pick").code == 1
+
+    shown = failed.run("show", "latest", "pick").out
+
+    assert "attempts  2\n" in shown
+    assert "attempt 1: retries exhausted" in shown
+    assert "pick  FAILED           2" in failed.run("show", "latest").out
+
+
+def test_only_dead_letters_are_shown_as_such(failed: Shell) -> None:
+    ended = failed.run("dead", "show", "latest", "use")
+
+    assert ended.code == 2
+    assert "use is no dead letter, it is UPSTREAM_FAILED" in ended.err
+
+
+def test_runs_are_found_by_label_and_shown_with_it_and_their_input(shell: Shell) -> None:
+    text = "name: {}\nlabels: {{team: {}}}\ntasks: [{{id: only, executor: noop}}]"
+    shell.write("one.yaml", text.format("one", "mill"))
+    shell.write("two.yaml", text.format("two", "shop"))
+    shell.run("run", "one.yaml", "--input", '{"kilos": 12}')
+    shell.run("run", "two.yaml")
+
+    [found] = shell.read_json("runs", "--label", "team=mill")
+    shown = shell.run("show", found["id"]).out
+
+    assert found["workflow"] == "one"
+    assert "labels    team=mill" in shown
+    assert '"kilos": 12' in shown
+    assert shell.run("runs", "--label", "team").code == 2
 
 
 def test_a_run_that_has_ended_is_neither_cancelled_nor_resumed(failed: Shell) -> None:

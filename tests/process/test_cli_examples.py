@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
-from tests.process.commands import Shell
+from tests.process.commands import Shell, eventually
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,11 +25,11 @@ def test_the_first_workflow_of_the_readme_works_as_printed(shell: Shell) -> None
     shell.write("hello.yaml", _block("yaml"))
 
     ended = shell.run("run", "hello.yaml", "--input", '{"name": "Ada"}')
-    shown = shell.run("show", "latest", "greet").out
+    shown = shell.run("show", "latest", "weather").out
 
     assert ended.code == 0, ended.err + ended.out
-    assert '"Good morning, Ada."' in ended.out
-    assert "attempt 1 of greet" in shown
+    assert '"Good morning, Ada. It is 18 degrees in Lisbon."' in ended.out
+    assert "the weather service is busy" in shown
 
 
 def test_the_demo_ends_with_its_summary(shell: Shell) -> None:
@@ -44,6 +46,26 @@ def test_the_demo_ends_with_its_summary(shell: Shell) -> None:
     assert "process-payment    started (attempt 2)" in demo.stdout
     assert "lost its worker in attempt 1, runs again" in demo.stdout
     assert "2 of 2 runs succeeded" in demo.stdout
+
+
+def test_ctrl_c_ends_the_demo_quietly(shell: Shell) -> None:
+    demo = subprocess.Popen(
+        [sys.executable, str(ROOT / "examples" / "demo.py")],
+        cwd=shell.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert demo.stdout is not None
+    eventually(lambda: "started" in demo.stdout.readline())
+
+    os.killpg(demo.pid, signal.SIGINT)  # as the keyboard does, to everybody in the terminal
+    _, err = demo.communicate(timeout=30)
+
+    assert demo.returncode == 130
+    assert "Traceback" not in err
 
 
 def test_a_run_on_postgresql_ends_like_one_on_sqlite(shell: Shell, postgres_dsn: str) -> None:

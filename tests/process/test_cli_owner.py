@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from tidemill.runtime.control import (
     ProgressNow,
     ask,
 )
-from tidemill.runtime.owner import OwnerCard, find_owner, lock_path, take_ownership
+from tidemill.runtime.owner import OwnerCard, find_owner, lock_path, private_folder, take_ownership
 from tidemill.runtime.supervisor import Supervisor, WorkerDied
 from tidemill.runtime.system import SystemClock
 
@@ -46,6 +47,19 @@ def test_what_a_crashed_owner_wrote_counts_for_nothing(tmp_path: Path) -> None:
 
     assert find_owner(tmp_path / "a.db") is None
     take_ownership(tmp_path / "a.db").release()
+
+
+def test_the_private_folder_of_a_killed_owner_is_removed_and_no_other(tmp_path: Path) -> None:
+    left, foreign = private_folder(), tmp_path / "tidemill-precious"
+    foreign.mkdir()
+
+    for folder in (left, foreign):
+        card = {"pid": 1, "socket": str(folder / "control.sock"), "started_at": 1}
+        lock_path(tmp_path / "a.db").write_text(json.dumps(card))
+        take_ownership(tmp_path / "a.db").release()
+
+    assert not left.exists()
+    assert foreign.exists()
 
 
 async def test_a_command_is_answered_and_a_refusal_is_raised(tmp_path: Path) -> None:

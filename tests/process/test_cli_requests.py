@@ -31,6 +31,17 @@ def wait():
         time.sleep(0.01)
 """
 
+QUEUED = """
+name: queued
+tasks:
+  - id: slow
+    executor: flaky
+    params: {failure_rate: 1.0}
+    retry: {max_retries: 0}
+    queue: heavy
+    labels: {size: big}
+"""
+
 OTHER = """
 name: other
 imports: [other.py]
@@ -74,6 +85,43 @@ def test_the_owner_refuses_a_replay_that_its_workers_have_no_modules_for(
 
     assert asked.code == 2
     assert "runs another workflow, without" in asked.err
+
+
+def test_the_owner_refuses_a_replay_that_its_workers_have_no_queue_for(shell: Shell) -> None:
+    shell.write("queued.yaml", QUEUED)
+    shell.write("steps.py", STEPS)
+    shell.write("pair.yaml", PAIR)
+    shell.write("fruit", "pear")
+    assert shell.run("run", "queued.yaml").code == 1
+    shell.start("run", "pair.yaml")
+    eventually((shell.folder / "waiting").exists)
+    [_, queued] = shell.read_json("runs")
+
+    asked = shell.run("dead", "replay", queued["id"], "slow")
+
+    assert asked.code == 2
+    assert "runs another workflow, without label size=big, queue heavy" in asked.err
+
+
+def test_the_exit_code_is_that_of_the_own_run(shell: Shell) -> None:
+    shell.write("pair.yaml", PAIR)
+    shell.write("steps.py", STEPS)
+    (shell.folder / "open").touch()
+    assert shell.run("run", "pair.yaml").code == 1
+    [failed] = shell.read_json("runs")
+    (shell.folder / "open").unlink()
+    (shell.folder / "waiting").unlink()
+    shell.write("wait.yaml", "\n".join(PAIR.splitlines()[:-1]))
+    command = shell.start("run", "wait.yaml")
+    eventually((shell.folder / "waiting").exists)
+
+    asked = shell.run("dead", "replay", failed["id"], "pick")
+    (shell.folder / "open").touch()
+    ended = finish(command)
+
+    assert asked.code == 0, asked.err
+    assert f"pair {failed['id'][-8:]} FAILED after" in ended.out
+    assert ended.code == 0
 
 
 def test_a_second_terminal_sees_how_far_a_task_is(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 
@@ -17,6 +18,11 @@ tasks:
   - {id: first, executor: flaky, params: {fail_attempts: 1}, retry: {base_seconds: 0.05}}
   - {id: second, executor: noop, depends_on: [first]}
 output: "'done'"
+"""
+
+SHORT = """
+name: short
+tasks: [{id: one, executor: noop}, {id: two, executor: noop, depends_on: [one]}]
 """
 
 BAD = """
@@ -89,13 +95,46 @@ def test_a_run_that_fails_ends_with_output_input_and_the_users_own_traceback(
     ended = shell.run("run", "bad.yaml")
 
     assert ended.code == 1
-    story = ended.out[ended.out.index("task divide failed (exhausted)") :]
+    story = ended.out[ended.out.index("task divide failed after 1 attempt: retries exhausted") :]
     assert "dividing by 0 \\x1b[31m" in story
     assert '"by": 0' in story
     assert "return 1 / by" in story
     assert "ZeroDivisionError: division by zero" in story
     assert "tidemill/worker" not in story
     assert "\x1b" not in ended.out
+    assert re.search(r"^bad FAILED after [0-9.]+ s: a task failed$", story, re.MULTILINE)
+
+
+def test_a_run_that_is_over_at_once_still_tells_every_step_once_and_in_order(
+    shell: Shell,
+) -> None:
+    shell.write("short.yaml", SHORT)
+
+    for _ in range(3):
+        _, *steps, _, _ = shell.run("run", "short.yaml").out.splitlines()
+
+        times, told = zip(*(step.split(maxsplit=1) for step in steps), strict=True)
+        assert [text.split(" in ")[0] for text in told] == [
+            "one  started",
+            "one  succeeded",
+            "two  started",
+            "two  succeeded",
+        ]
+        assert list(times) == sorted(times)
+
+
+def test_a_pipe_that_closes_early_changes_nothing_about_the_run(shell: Shell) -> None:
+    shell.write("good.yaml", GOOD)
+    command = shell.start("run", "good.yaml")
+    assert command.stdout is not None
+    assert command.stderr is not None
+
+    command.stdout.readline()
+    command.stdout.close()
+    complaints = command.stderr.read()
+    command.stderr.close()
+
+    assert (command.wait(30), complaints) == (0, "")
 
 
 def test_run_always_starts_a_new_run(shell: Shell) -> None:
@@ -112,6 +151,9 @@ def test_run_always_starts_a_new_run(shell: Shell) -> None:
     [
         (["good.yaml", "--input", "{"], "--input: is not JSON"),
         (["good.yaml", "--input", '{"who": 7}'], "who"),
+        (["good.yaml", "--input", '{"who": "a", "who": "b"}'], '"who" twice in one object'),
+        (["good.yaml", "--store", "good.yaml"], "--store: "),
+        (["good.yaml", "--store", "good.yaml/a.db"], "good.yaml/a.db cannot be used"),
         (["missing.yaml"], "missing.yaml: there is no such file"),
         (["good.yaml", "--store", "mysql://x"], "mysql:// is not a store that Tidemill knows"),
         (["good.yaml", "--import", "nowhere.py"], "there is no such file"),
@@ -197,6 +239,29 @@ def test_ctrl_c_twice_stops_at_once(shell: Shell, gated: subprocess.Popen[str]) 
     assert not (shell.folder / "open").exists()
     (shell.folder / "open").touch()
     assert shell.run("resume", "latest").code == 0
+
+
+def test_a_signal_that_no_keyboard_sends_is_not_answered_with_ctrl_c(
+    shell: Shell, gated: subprocess.Popen[str]
+) -> None:
+    gated.send_signal(signal.SIGTERM)
+    eventually(lambda: "a second signal stops at once" in _next_line(gated))
+    (shell.folder / "open").touch()
+
+    assert finish(gated).code == 128 + signal.SIGTERM
+
+
+def test_the_grace_after_ctrl_c_can_be_chosen(shell: Shell) -> None:
+    shell.write("gated.yaml", GATED)
+    shell.write("gate.py", GATE)
+    command = shell.start("run", "gated.yaml", "--grace", "7.5")
+    eventually((shell.folder / "waiting").exists)
+
+    command.send_signal(signal.SIGINT)
+
+    eventually(lambda: "finish, 7.5 s at most" in _next_line(command))
+    (shell.folder / "open").touch()
+    assert finish(command).code == 130
 
 
 def test_a_workflow_written_in_python_does_not_run_in_the_owners_process(shell: Shell) -> None:

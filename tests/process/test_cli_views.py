@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -12,8 +14,9 @@ from tidemill.cli.views.model import RunModel
 from tidemill.cli.views.text import duration, first_line, listing, printable, printable_block, table
 from tidemill.cli.views.tree import TreeView
 from tidemill.domain.facts import Fact, FactType
-from tidemill.domain.identifiers import RunId, VersionId
+from tidemill.domain.identifiers import SECOND, RunId, VersionId
 from tidemill.domain.plan import Plan, compile_plan
+from tidemill.domain.task_run import TaskState
 from tidemill.domain.workflow import TaskSpec, Workflow
 
 NOW = 1_000_000_000
@@ -41,12 +44,20 @@ def _fact(kind: FactType, position: int, state: str, error: str | None = None) -
     )
 
 
-def _drawn(model: RunModel, height: int = 20) -> str:
+def _drawn(model: RunModel, height: int = 20, width: int = 100) -> str:
     screen = io.StringIO()
-    console = Console(file=screen, force_terminal=True, width=100, height=height)
+    console = Console(
+        file=screen, force_terminal=True, width=width, height=height, color_system=None
+    )
     with TreeView(model, console) as view:
         view.refresh(NOW)
     return screen.getvalue()
+
+
+def _lines(model: RunModel, width: int) -> list[str]:
+    """The heading and the tasks of the last frame, without what moves the cursor."""
+    drawn = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "\n", _drawn(model, width=width))
+    return [line for line in drawn.replace("\r", "\n").split("\n") if line][-2:]
 
 
 def test_text_that_would_steer_a_terminal_is_spelled_out() -> None:
@@ -103,6 +114,38 @@ def test_a_chain_of_ten_thousand_tasks_does_not_leave_the_screen() -> None:
     assert "t12" in _drawn(RunModel.of(plan))
 
 
+@pytest.mark.parametrize("width", [50, 60, 80, 120])
+def test_columns_of_the_tree_stay_where_they_are_at_any_width(width: int) -> None:
+    name = "a-task-with-an-id-of-some-forty-letters-x"
+    plan = compile_plan(
+        VersionId("v"), Workflow(name="w" * 90, tasks=(TaskSpec(id=name, executor="noop"),))
+    )
+    model = RunModel.of(plan)
+    model.apply(_fact(FactType.TASK_STARTED, 0, "RUNNING"))
+    before = _lines(model, width)
+    retried = msgspec.structs.replace(
+        _fact(FactType.TASK_FAILED, 0, "FAILED", "x" * 200), epoch=12, at=NOW + 61 * SECOND
+    )
+    model.apply(retried)
+    after = _lines(model, width)
+
+    assert all(len(line) <= width for line in (*before, *after))
+    place = after[1].index("1 min 01 s attempt 12") + len("1 min 01 s")
+    assert before[1].index("0.00 s") + len("0.00 s") == place
+
+
+def test_many_failures_leave_half_of_the_lines_to_what_still_runs() -> None:
+    model = RunModel.of(_fan(1_000))
+    for position in range(1, 500):
+        model.apply(_fact(FactType.TASK_FAILED, position, "FAILED", "boom"))
+    for position in range(500, 520):
+        model.apply(_fact(FactType.TASK_STARTED, position, "RUNNING"))
+
+    shown = [model.lines[position].state for position in model.visible(16)]
+
+    assert (shown.count(TaskState.FAILED), shown.count(TaskState.RUNNING)) == (8, 8)
+
+
 def test_the_tree_takes_no_markup_from_users() -> None:
     model = RunModel.of(_fan(2))
     model.apply(_fact(FactType.TASK_FAILED, 1, "FAILED", "[red]not red[/red] \x1b[2J"))
@@ -126,6 +169,29 @@ def test_plain_lines_of_a_large_run_tell_only_trouble_and_how_far_it_is() -> Non
     assert len(lines) == 2
     assert "1 of 1,001 tasks ended" in lines[0]
     assert "FAILED" in lines[1]
+
+
+def test_a_notice_waits_for_the_facts_that_came_before_it() -> None:
+    model, lines = RunModel.of(_fan(2)), list[str]()
+
+    with LineView(model, lines.append) as view:
+        view.notice("a worker died", NOW + 1)
+        early, late = (
+            msgspec.structs.replace(_fact(FactType.TASK_STARTED, 1, "RUNNING"), at=NOW + at)
+            for at in (0, 2)
+        )
+        view.show(early, model.apply(early))
+        view.show(late, model.apply(late))
+        view.notice("the end", NOW + 3)
+
+    assert ["worker died" in line for line in lines] == [False, True, False, False]
+    assert lines[-1].endswith("the end")
+
+
+def test_the_last_column_of_a_list_ends_where_the_terminal_does() -> None:
+    rows = table(("A", "B"), [("long", "x" * 100)], 20)
+
+    assert rows == ["A     B", "long  " + "x" * 13 + "…"]
 
 
 def test_the_output_is_shown_only_when_it_could_not_be_evaluated() -> None:

@@ -129,6 +129,39 @@ def test_run_says_what_was_left_and_leaves_it_alone(slow: Shell) -> None:
     assert {run["state"] for run in slow.read_json("runs")} == {"SUCCEEDED"}
 
 
+def test_resume_names_every_run_and_tells_the_steps_of_each(slow: Shell) -> None:
+    for _ in range(2):
+        command = slow.start("run", "slow.yaml")
+        eventually(lambda: slow.lines("marks"))
+        command.kill()
+        finish(command)
+        (slow.folder / "marks").unlink()
+    slow.write("marks", "0\n")
+
+    resumed = slow.run("resume")
+
+    assert resumed.code == 0, resumed.err + resumed.out
+    for run in slow.read_json("runs"):
+        assert f"run {run['id']} (slow)" in resumed.out
+    assert resumed.out.count("after   succeeded") == 2
+
+
+def test_a_source_file_that_moved_is_given_to_resume_once(slow: Shell) -> None:
+    command = slow.start("run", "slow.yaml")
+    eventually(lambda: slow.lines("marks"))
+    command.kill()
+    finish(command)
+    (slow.folder / "moved").mkdir()
+    (slow.folder / "steps.py").rename(slow.folder / "moved" / "steps.py")
+
+    refused = slow.run("resume")
+    resumed = slow.run("resume", "--import", "moved/steps.py")
+
+    assert refused.code == 2
+    assert "steps.py is gone: put it back, or give its new place as --import" in refused.err
+    assert resumed.code == 0, resumed.err + resumed.out
+
+
 @pytest.mark.parametrize("function", ["leave", "fault"])
 def test_a_task_that_crashes_its_worker_fails_alone(shell: Shell, function: str) -> None:
     shell.write("steps.py", STEPS)

@@ -44,6 +44,9 @@ def talk():
 async def talk_later():
     print("from a coroutine")
 
+async def block():
+    time.sleep(2.7)
+
 def hang():
     time.sleep(3600)
 
@@ -141,6 +144,17 @@ async def test_a_function_runs_and_what_it_says_arrives(folder: Path) -> None:
     assert "INFO to a logger\n" in text
     assert "from a coroutine\n" in text
     assert progress.reports[0].message == "half"
+
+
+async def test_who_blocks_the_event_loop_is_told(folder: Path) -> None:
+    async with a_gateway(folder) as door, a_worker(folder):
+        stream = await door.next_stream()
+        stream.welcome()
+        stream.assign(calls("block"))
+        logs = await stream.hear(Logs)
+
+    assert "the event loop has been blocked for 2 s by task task-0" in logs.chunks[0].text
+    assert "in block\n    time.sleep(2.7)" in logs.chunks[0].text
 
 
 async def test_pings_go_on_while_threads_block(folder: Path) -> None:

@@ -96,7 +96,10 @@ worker_messages = st.one_of(
     st.builds(Outcomes, some_outcomes),
     st.builds(Holdings, held=some_tokens, slots=numbers),
     st.builds(Progress, st.lists(reports, max_size=3).map(tuple)),
-    st.builds(Logs, st.lists(st.builds(LogText, tokens, words), max_size=3).map(tuple)),
+    st.builds(
+        Logs,
+        st.lists(st.builds(LogText, tokens, words, st.integers(0, 2**40)), max_size=3).map(tuple),
+    ),
     st.just(Ping()),
     st.builds(Goodbye, some_tokens),
 )

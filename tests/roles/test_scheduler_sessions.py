@@ -295,7 +295,7 @@ async def test_tasks_go_only_where_queue_and_labels_match(mill: Mill) -> None:
 @on_a_mill
 async def test_a_worker_that_speaks_another_protocol_is_refused_by_name(mill: Mill) -> None:
     assert await mill.worker(protocol=9).refused() == "protocol 9 is not spoken here, only 1"
-    assert await mill.worker(slots=0).refused() == "slots must be from 1 to 10000, not 0"
+    assert await mill.worker(slots=-1).refused() == "slots must be from 0 to 10000, not -1"
     assert await mill.worker(queues=()).refused() == "a worker must serve at least one queue"
 
 

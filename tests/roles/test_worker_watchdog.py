@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.roles.worker_stage import Stage, Stream, a_token, an_assignment, on_stage
-from tidemill.protocol.messages import Logs
+from tidemill.protocol.messages import Goodbye, Holdings, Logs
 from tidemill.worker.executor import Call
 from tidemill.worker.watchdog import Watchdog
 
@@ -76,6 +76,24 @@ async def test_the_neighbours_are_told_who_it_was() -> None:
     assert "compute_for" not in text
 
 
+async def test_code_that_cannot_be_told_whose_it_is_is_shown_to_everyone() -> None:
+    async def block_in_a_task_of_its_own(call: Call) -> None:
+        if call.context.task == "task-0":
+            await asyncio.gather(block_or_wait(call))
+        else:
+            await block_or_wait(call)
+
+    async with on_stage(block_in_a_task_of_its_own) as (stage, _):
+        stream = await stage.welcome()
+
+        with watched(stage):
+            stream.assign(an_assignment(0), an_assignment(1))
+            text = await text_of(stream, 1)
+
+    assert text.startswith("the event loop has been blocked for 0.1 s; an async")
+    assert "in compute_for" in text
+
+
 async def test_a_loop_that_only_waits_is_left_alone() -> None:
     async def wait(call: Call) -> None:
         await asyncio.sleep(0.3)
@@ -117,3 +135,18 @@ async def test_what_is_told_reaches_the_scheduler_although_the_session_is_lost()
 
 def _finished(hello: Any) -> list[Any]:
     return [outcome.token for outcome in hello.finished]
+
+
+async def test_a_worker_that_leaves_says_first_what_its_tasks_wrote() -> None:
+    async def write(call: Call) -> None:
+        call.context.voice.write("the last words\n")
+        await asyncio.Event().wait()
+
+    async with on_stage(write, flush_seconds=60) as (stage, _):
+        stream = await stage.welcome()
+        stream.assign(an_assignment(0))
+        await stream.hear(Holdings, lambda holdings: bool(holdings.held))
+        await stage.worker.drain(0)
+        await stream.hear(Goodbye)
+
+    assert "the last words\n" in await text_of(stream, 0)

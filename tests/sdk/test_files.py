@@ -66,7 +66,10 @@ tasks:
         'line 7: tasks[0].depends_on[1]: no task has the id "c"',
         "line 8: tasks[1].executor: is required",
         'line 10: tasks[1].retry.max_retrys: is not a known field, did you mean "max_retries"?',
-        "line 12: tasks[1].inputs.order.result: tasks wait for each other in a circle: a → b → a",
+        (
+            "line 12: tasks[1].inputs.order.result: "
+            "tasks wait in a circle, each for the next one: a → b → a"
+        ),
     ]
 
 

@@ -86,7 +86,7 @@ def test_a_workflow_in_python_is_checked(tmp_path: Path) -> None:
     [
         (ONE, ":flwo", 'the module has no "flwo", did you mean "flow"?'),
         (ONE, ":number", "number is of type int, not a Workflow or a dict"),
-        (ONE + "second = flow\n", "", "the module has several workflows, add :flow or second"),
+        (ONE + "second = flow\n", "", "the module has several workflows, add :flow or :second"),
         ("x = 1\n", "", "the module has no Workflow, assign one to a name"),
     ],
 )

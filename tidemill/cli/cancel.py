@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from tidemill.cli.options import complete, store_option
+from tidemill.cli.output import say
 
 
 @click.command(short_help="Stop a run.")
@@ -32,9 +33,9 @@ async def _cancel(text: str, store: str) -> int:
     async with reading(address, SystemClock()) as opened:
         run = await inspection.find_run(opened, text)
     if run.state in RUN_ENDED:
-        click.echo(f"run {run.id} has ended already: {run.state}")
+        say(f"run {run.id} has ended already: {run.state}")
         return 0
     after = await cancel_run(address, run.id)
     word = "is" if after.state in RUN_ENDED else "stops; it is still"
-    click.echo(f"run {run.id} ({printable(run.workflow)}) {word} {after.state}")
+    say(f"run {run.id} ({printable(run.workflow)}) {word} {after.state}")
     return 0

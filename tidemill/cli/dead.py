@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from tidemill.cli.options import absolute, complete, json_option, store_option, worker_options
+from tidemill.cli.options import complete, json_option, settings_options, store_option
+from tidemill.cli.output import say, width
 from tidemill.runtime.config import EmbeddedSettings, parse_store
 
 
@@ -17,7 +18,7 @@ from tidemill.runtime.config import EmbeddedSettings, parse_store
 @store_option
 @click.pass_context
 def dead(ctx: click.Context, run: str | None, limit: int, as_json: bool, store: str) -> None:
-    """List tasks that failed for good, newest run first; show or replay one."""
+    """List tasks that failed for good, newest first; show or replay one."""
     if ctx.invoked_subcommand is None:
         complete(_list(run, limit, as_json, store))
 
@@ -31,46 +32,39 @@ def show_one(run: str, task: str, as_json: bool, store: str) -> None:
     """Show one dead letter: input, output, error and the attempts before."""
     from tidemill.cli.show import show_task
 
-    complete(show_task(run, task, as_json, store))
+    complete(show_task(run, task, as_json, store, dead=True))
 
 
 @dead.command("replay")
 @click.argument("run")
 @click.argument("task")
-@worker_options
-@store_option
-def replay(
-    run: str, task: str, imports: tuple[str, ...], slots: int, workers: int, store: str
-) -> int:
+@settings_options
+def replay(run: str, task: str, settings: EmbeddedSettings) -> int:
     """Try TASK of RUN again with fresh budgets; the run reopens and goes on from there.
 
     The process that owns the store does it; when there is none, this command sees the run to its
     end.
     """
-    settings = EmbeddedSettings(
-        store=parse_store(store), workers=workers, slots=slots, imports=absolute(imports)
-    )
     return complete(_replay(run, task, settings))
 
 
 async def _list(text: str | None, limit: int, as_json: bool, store: str) -> None:
     from tidemill.cli.views.listing import dead_rows, print_json
-    from tidemill.ports.store import DeadQuery
     from tidemill.runtime import inspection
     from tidemill.runtime.system import SystemClock
     from tidemill.runtime.wiring import reading
 
     async with reading(parse_store(store), SystemClock()) as opened:
         run_id = (await inspection.find_run(opened, text)).id if text is not None else None
-        letters = await opened.reader.dead_letters(DeadQuery(run_id=run_id, limit=limit))
+        letters = await inspection.dead_letters(opened, run_id, limit)
         names = await inspection.task_names(opened, letters)
     if as_json:
         print_json([{"id": n, "task": t} for n, t in zip(names, letters, strict=True)])
         return
-    for line in dead_rows(letters, names):
-        click.echo(line)
+    for line in dead_rows(letters, names, width()):
+        say(line)
     if len(letters) == limit:
-        click.echo(f"(the newest {limit}; --limit shows more)")
+        say(f"(the newest {limit}; --limit shows more)")
 
 
 async def _replay(text: str, task: str, settings: EmbeddedSettings) -> int:
@@ -89,6 +83,6 @@ async def _replay(text: str, task: str, settings: EmbeddedSettings) -> int:
         settings = await settings_for(opened, settings, [run])
     key = TaskKey(run.id, inspection.find_task(plan, task))
     if await replay_by_owner(settings.store, key) is not None:
-        click.echo(f"{printable(task)} runs again: tidemill show {short_id(run.id)}")
+        say(f"{printable(task)} runs again: tidemill show {short_id(run.id)}")
         return 0
     return await RunSession(settings, [run.id]).run_again(replay=key)

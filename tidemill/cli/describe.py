@@ -43,7 +43,7 @@ def load_definition(name: str) -> LoadedFile:
         return load_file(name)
     finding = _findings.decode(_ask_child(name))
     if isinstance(finding, Refused):
-        raise InvalidWorkflow(finding.problems)
+        raise InvalidWorkflow(finding.problems, source=name)
     return finding.loaded
 
 

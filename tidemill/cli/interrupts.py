@@ -34,6 +34,12 @@ class Interrupts:
         for number in SIGNALS:
             loop.remove_signal_handler(number)
 
+    @property
+    def again(self) -> str:
+        """How the sender of the first signal is told to insist."""
+        by_hand = self.exit_code == 128 + signal.SIGINT
+        return "Ctrl-C again stops" if by_hand else "a second signal stops"
+
     def _hear(self, number: signal.Signals) -> None:
         if not self.first.is_set():
             self.exit_code = 128 + number

@@ -9,7 +9,14 @@ from collections.abc import Mapping
 import click
 
 from tidemill import __version__
-from tidemill.domain.errors import InvalidInput, TidemillError, Unavailable
+from tidemill.cli.output import wants_colour
+from tidemill.domain.errors import (
+    InvalidInput,
+    InvalidWorkflow,
+    Problem,
+    TidemillError,
+    Unavailable,
+)
 
 COMMANDS: Mapping[str, str] = {
     "run": "tidemill.cli.run:run",
@@ -59,7 +66,7 @@ def main() -> None:
 
 def _exit_code() -> int:
     try:
-        code = commands.main(standalone_mode=False, prog_name="tidemill")
+        code = commands.main(standalone_mode=False, prog_name="tidemill", color=wants_colour())
     except click.exceptions.Abort:
         return INTERRUPTED
     except click.ClickException as error:
@@ -83,8 +90,21 @@ def _exit_code() -> int:
 def _explain(error: TidemillError) -> None:
     from tidemill.cli.views.text import printable, printable_block
 
-    if isinstance(error, InvalidInput):
+    if isinstance(error, InvalidWorkflow) and error.source:
+        for problem in error.problems:
+            click.echo(printable(_with_file(error.source, problem)), err=True)
+    elif isinstance(error, InvalidInput):
         for problem in error.problems:
             click.echo(f"error: {printable(str(problem))}", err=True)
     else:
         click.echo(f"error: {printable_block(str(error))}", err=True)
+
+
+def _with_file(source: str, problem: Problem) -> str:
+    """`flow.yaml:4: tasks[1].id: …`, which terminals and editors turn into a link."""
+    if problem.path.startswith("--"):
+        return f"error: {problem}"
+    file = source.partition(".py:")[0] + ".py" if ".py:" in source else source
+    place = file if problem.line is None else f"{file}:{problem.line}"
+    path = "" if problem.path in {"", source, file} else f"{problem.path}: "
+    return f"{place}: {path}{problem.message}"

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import json
 from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
 from tidemill.domain.errors import InvalidInput, Problem
-from tidemill.runtime.config import DEFAULT_STORE, SLOTS_MAX, WORKERS_MAX
+from tidemill.runtime.config import (
+    DEFAULT_STORE,
+    GRACE_SECONDS_MAX,
+    SLOTS_MAX,
+    WORKERS_MAX,
+    EmbeddedSettings,
+    parse_store,
+)
 
 Result = TypeVar("Result")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -30,33 +39,59 @@ def store_option(command: Command) -> Command:
     )(command)
 
 
-def worker_options(command: Command) -> Command:
-    """`--workers`, `--slots` and `--import`."""
-    for option in (
-        click.option(
-            "--import",
-            "imports",
-            multiple=True,
-            metavar="MODULE|FILE",
-            help="Python functions for tasks; may be repeated.",
-        ),
-        click.option(
-            "--slots",
-            type=click.IntRange(1, SLOTS_MAX),
-            default=64,
-            show_default=True,
-            help="Tasks that one worker runs at once.",
-        ),
-        click.option(
-            "--workers",
-            type=click.IntRange(1, WORKERS_MAX),
-            default=1,
-            show_default=True,
-            help="Worker processes.",
-        ),
-    ):
-        command = option(command)
-    return command
+def settings_options(command: Command) -> Command:
+    """`--workers`, `--slots`, `--import`, `--grace` and `--store`, handed over as `settings`."""
+
+    @functools.wraps(command)
+    def with_settings(
+        *, workers: int, slots: int, imports: tuple[str, ...], grace: float, store: str, **rest: Any
+    ) -> Any:
+        settings = EmbeddedSettings(
+            store=parse_store(store),
+            workers=workers,
+            slots=slots,
+            imports=absolute(imports),
+            grace_seconds=grace,
+        )
+        return command(settings=settings, **rest)
+
+    wrapped = cast(Command, store_option(with_settings))
+    for option in _WORKER_OPTIONS:
+        wrapped = option(wrapped)
+    return wrapped
+
+
+_WORKER_OPTIONS = (
+    click.option(
+        "--grace",
+        type=click.FloatRange(0, GRACE_SECONDS_MAX),
+        default=10,
+        show_default=True,
+        metavar="SECONDS",
+        help="What running tasks get to finish after Ctrl-C.",
+    ),
+    click.option(
+        "--import",
+        "imports",
+        multiple=True,
+        metavar="MODULE|FILE",
+        help="Python functions for tasks; may be repeated.",
+    ),
+    click.option(
+        "--slots",
+        type=click.IntRange(1, SLOTS_MAX),
+        default=64,
+        show_default=True,
+        help="Tasks that one worker runs at once.",
+    ),
+    click.option(
+        "--workers",
+        type=click.IntRange(1, WORKERS_MAX),
+        default=1,
+        show_default=True,
+        help="Worker processes.",
+    ),
+)
 
 
 def json_option(command: Command) -> Command:
@@ -86,11 +121,24 @@ def read_input(text: str | None) -> Any:
     if len(data) > INPUT_BYTES_MAX:
         raise _wrong_input(f"is larger than {INPUT_BYTES_MAX:,} bytes")
     try:
-        return msgspec.json.decode(data)
+        value = msgspec.json.decode(data)
+        json.loads(data, object_pairs_hook=_without_doubles)
     except msgspec.DecodeError as error:
         raise _wrong_input(
             f"is not JSON ({error}); write --input '{{\"name\": 1}}' or --input @file.json"
         ) from error
+    except RecursionError as error:
+        raise _wrong_input("is nested too deeply") from error
+    return value
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> None:
+    """Of two values for one name, one would be lost without a word."""
+    seen = set[str]()
+    for name, _ in pairs:
+        if name in seen:
+            raise _wrong_input(f"has the name {json.dumps(name)} twice in one object: remove one")
+        seen.add(name)
 
 
 def _file_bytes(path: Path) -> bytes:

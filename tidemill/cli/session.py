@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
-
-import click
 
 from tidemill.cli.conclusion import conclude, tell_left
 from tidemill.cli.interrupts import Interrupts
 from tidemill.cli.logs import warnings_to
+from tidemill.cli.output import say
 from tidemill.cli.views.model import RunModel
-from tidemill.cli.views.text import printable, short_id
+from tidemill.cli.views.text import printable
 from tidemill.cli.watching import View, Watch, choose_view, until_interrupted
+from tidemill.domain.facts import Fact
 from tidemill.domain.identifiers import RunId, TaskKey
+from tidemill.domain.run import RUN_ENDED, Run
 from tidemill.domain.workflow import Workflow
 from tidemill.ports.bus import Event
 from tidemill.runtime import inspection
@@ -22,21 +25,24 @@ from tidemill.runtime.config import EmbeddedSettings
 from tidemill.runtime.embedded import Embedded
 from tidemill.runtime.wiring import reading
 
+EARLY_FACTS_MAX = 10_000
+
 
 class RunSession:
     """One embedded system, the view that is open, and the interrupts."""
 
     def __init__(self, settings: EmbeddedSettings, resume: Sequence[RunId] = ()) -> None:
         self.system = Embedded(settings, resume=resume, notify=self._notify)
+        self._own = set(resume)  # other runs may come from a second terminal
         self._view: View | None = None
         self._watch: Watch | None = None
+        self._early: deque[Fact] = deque(maxlen=EARLY_FACTS_MAX)  # of runs not watched yet
 
     async def run_new(self, workflow: Workflow, value: Any) -> int:
         """Start one run and see it to its end."""
 
         async def begin() -> None:
-            run_id = await self.system.start(workflow, value)
-            click.echo(f"run {run_id}")
+            self._own.add(await self.system.start(workflow, value))
 
         return await self._see_through(begin)
 
@@ -51,48 +57,62 @@ class RunSession:
 
     async def _see_through(self, begin: Callable[[], Awaitable[None]]) -> int:
         with Interrupts() as interrupts, warnings_to(self._notify):
-            async with self.system as system:
+            # The ear comes first: runs that are resumed go on before anybody watches them.
+            async with self._hearing(), self.system as system:
                 tell_left(system.left)
                 if await _interrupted_before(system.workers_ready(), interrupts):
                     return interrupts.exit_code
-                async with system.bus.subscribe() as events:
-                    await begin()
-                    interrupted = await self._listen_and_watch(events, interrupts)
+                await begin()
+                interrupted = await self._watch_all(interrupts)
             # Only now: the last lines of output are written when the system comes to rest.
             codes = await self._conclude()
         return interrupts.exit_code if interrupted and None in codes else max(c or 0 for c in codes)
 
-    async def _listen_and_watch(self, events: AsyncIterator[Event], interrupts: Interrupts) -> bool:
-        hearing = asyncio.create_task(self._hear(events))
-        try:
-            return await self._watch_all(interrupts)
-        finally:
-            hearing.cancel()
-            await asyncio.gather(hearing, return_exceptions=True)
+    @asynccontextmanager
+    async def _hearing(self) -> AsyncIterator[None]:
+        async with self.system.bus.subscribe() as events:
+            hearing = asyncio.create_task(self._hear(events))
+            try:
+                yield
+            finally:
+                hearing.cancel()
+                await asyncio.gather(hearing, return_exceptions=True)
 
     async def _hear(self, events: AsyncIterator[Event]) -> None:
         async for event in events:
             if self._watch is not None and event.fact.run_id == self._watch.run_id:
                 self._watch.take(event.fact)
+            else:
+                self._early.append(event.fact)
 
     async def _watch_all(self, interrupts: Interrupts) -> bool:
         """Watch one run after the other; more may come from a second terminal."""
         seen = set[RunId]()
-        while waiting := sorted(self.system.active - seen):
-            seen.add(waiting[0])
-            if await self._watch_one(waiting[0], interrupts):
+        while (run := await self._next_run(seen)) is not None:
+            seen.add(run.id)
+            if await self._watch_one(run, interrupts):
                 return True
         return False
 
-    async def _watch_one(self, run_id: RunId, interrupts: Interrupts) -> bool:
-        store = self.system.store
-        run = await store.reader.run(run_id)
-        if len(self.system.active) > 1:
-            click.echo(f"\n{printable(run.workflow)} {short_id(run.id)}")
-        model = RunModel.of(await inspection.read_plan(store, run))
+    async def _next_run(self, seen: set[RunId]) -> Run | None:
+        """A run that was not watched yet, or that somebody has reopened since."""
+        for run_id in self._in_order():
+            run = await self.system.store.reader.run(run_id)
+            reopened = run.state not in RUN_ENDED and run.quarantine is None
+            if run_id not in seen or reopened:
+                return run
+        return None
+
+    def _in_order(self) -> list[RunId]:
+        return sorted(self.system.active, key=lambda run_id: (run_id not in self._own, run_id))
+
+    async def _watch_one(self, run: Run, interrupts: Interrupts) -> bool:
+        several = len(self.system.active) > 1
+        say(f"\nrun {run.id} ({printable(run.workflow)})" if several else f"run {run.id}")
+        model = RunModel.of(await inspection.read_plan(self.system.store, run))
         with choose_view(model) as view:
             self._view = view
-            self._watch = Watch(self.system, run_id, model, view)
+            self._watch = self._open_watch(run.id, model, view)
             following = asyncio.create_task(self._watch.follow())
             try:
                 return await until_interrupted(self.system, following, interrupts, view)
@@ -100,16 +120,32 @@ class RunSession:
                 self._view = self._watch = None
                 await _ended(following)
 
+    def _open_watch(self, run_id: RunId, model: RunModel, view: View) -> Watch:
+        """A watch that has been told what happened before it was opened."""
+        watch = Watch(self.system, run_id, model, view)
+        for fact in self._early:
+            if fact.run_id == run_id:
+                watch.take(fact)
+        self._early = deque(
+            (fact for fact in self._early if fact.run_id != run_id), EARLY_FACTS_MAX
+        )
+        return watch
+
     async def _conclude(self) -> list[int | None]:
+        """Tell how every run ended; the exit codes are those of this session's own."""
+        codes: list[int | None] = []
         async with reading(self.system.settings.store, self.system.clock) as store:
-            runs = [await store.reader.run(run_id) for run_id in sorted(self.system.active)]
-            return [await conclude(store, run) for run in runs]
+            for run_id in self._in_order():
+                several = len(self.system.active) > 1
+                code = await conclude(store, await store.reader.run(run_id), several=several)
+                codes += [code] if run_id in self._own else []
+        return codes
 
     def _notify(self, text: str) -> None:
         if self._view is not None:
             self._view.notice(text, self.system.clock.now())
         else:
-            click.echo(printable(text), err=True)
+            say(printable(text), err=True)
 
 
 async def _interrupted_before(work: Coroutine[Any, Any, None], interrupts: Interrupts) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from tidemill.cli.options import complete, json_option, store_option
+from tidemill.cli.output import say, width
 
 ROWS_MAX = 100
 
@@ -29,7 +30,7 @@ def show(run: str, task: str | None, everything: bool, as_json: bool, store: str
 
 async def _show_run(text: str, rows_max: int, as_json: bool, store: str) -> None:
     from tidemill.cli.views.listing import print_json
-    from tidemill.cli.views.report import run_heading, run_output, task_table
+    from tidemill.cli.views.report import run_heading, run_input, run_output, task_table
     from tidemill.runtime import inspection
     from tidemill.runtime.config import parse_store
     from tidemill.runtime.requests import is_owned, progress_by_owner
@@ -41,20 +42,28 @@ async def _show_run(text: str, rows_max: int, as_json: bool, store: str) -> None
         run = await inspection.find_run(opened, text)
         progress = await progress_by_owner(address, run.id)
         picture = await inspection.read_picture(opened, run, progress, owned=is_owned(address))
+        given = (await opened.payloads.inputs([run.id])).get(run.id, b"")
     if as_json:
         print_json({"run": run, "tasks": inspection.named(picture)})
         return
-    for line in run_heading(run, clock.now(), owned=picture.owned):
-        click.echo(line)
-    click.echo()
-    for line in (*task_table(picture, rows_max, clock.now()), *run_output(run, picture.output)):
-        click.echo(line)
+    now = clock.now()
+    for line in (
+        *run_heading(run, now, owned=picture.owned),
+        *run_input(given),
+        "",
+        *task_table(picture, rows_max, now, width()),
+        *run_output(run, picture.output),
+    ):
+        say(line)
 
 
-async def show_task(text: str, task: str, as_json: bool, store: str) -> None:
-    """Print all that is kept about one task."""
+async def show_task(text: str, task: str, as_json: bool, store: str, *, dead: bool = False) -> None:
+    """Print all that is kept about one task; with `dead`, refuse one that is no dead letter."""
     from tidemill.cli.views.listing import print_json
     from tidemill.cli.views.report import task_report
+    from tidemill.cli.views.text import short_id
+    from tidemill.domain.errors import Conflict
+    from tidemill.domain.task_run import TaskState
     from tidemill.runtime import inspection
     from tidemill.runtime.config import parse_store
     from tidemill.runtime.system import SystemClock
@@ -65,8 +74,13 @@ async def show_task(text: str, task: str, as_json: bool, store: str) -> None:
         plan = await inspection.read_plan(opened, run)
         position = inspection.find_task(plan, task)
         report = await inspection.read_task(opened, run, plan, position)
+    if dead and report.task.state is not TaskState.FAILED:
+        raise Conflict(
+            f"{report.name} is no dead letter, it is {report.task.state}: "
+            f"tidemill show {short_id(run.id)} {report.name}"
+        )
     if as_json:
         print_json(report)
         return
     for line in task_report(report, SystemClock().now()):
-        click.echo(line)
+        say(line)

@@ -8,13 +8,12 @@ import sys
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-import click
-
 from tidemill.cli.interrupts import Interrupts
+from tidemill.cli.output import say
 from tidemill.cli.views.model import RunModel, TaskLine
 from tidemill.domain.facts import Fact
 from tidemill.domain.identifiers import Moment, RunId
-from tidemill.domain.run import RUN_ENDED, Run, RunState
+from tidemill.domain.run import RUN_ENDED, Run
 from tidemill.runtime import inspection
 from tidemill.runtime.embedded import Embedded
 
@@ -23,7 +22,7 @@ RELOAD_SECONDS = 1.0
 RELOAD_TASKS_MAX = 2_000
 """Larger runs are followed by facts alone, and read once more at the end."""
 
-LAST_FACTS_SECONDS = 1.0
+LAST_FACTS_SECONDS = 5.0
 
 
 class View(Protocol):
@@ -47,23 +46,30 @@ class Watch:
         self._system = system
         self._model = model
         self._view = view
+        self._told_end = 0  # the generation of the run whose end was told
 
     def take(self, fact: Fact) -> None:
         """Show one fact about the run."""
+        if fact.position is None and fact.state in RUN_ENDED:
+            self._told_end = fact.generation
         self._view.show(fact, self._model.apply(fact))
 
     async def follow(self) -> Run:
         """Show what happens until the run has ended; return it as it ended."""
-        self._model.state = await self._reload()
+        await self._reload()
         run = await self._tick_until_end()
-        # Facts follow the commit that they tell; the last ones are still on their way.
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAST_FACTS_SECONDS):
-                while self._model.state not in RUN_ENDED:
-                    await self._system.clock.sleep(TICK_SECONDS / 4)
+        if run.state in RUN_ENDED:
+            await self._hear_the_end(run)
         await self._reload()
         self._view.refresh(self._system.clock.now())
         return run
+
+    async def _hear_the_end(self, run: Run) -> None:
+        """Facts follow the commit that they tell; the last ones are still on their way."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_FACTS_SECONDS):
+                while self._told_end < run.generation:
+                    await self._system.clock.sleep(TICK_SECONDS / 4)
 
     async def _tick_until_end(self) -> Run:
         system, reload_at = self._system, self._system.clock.monotonic() + RELOAD_SECONDS
@@ -80,11 +86,10 @@ class Watch:
             self._view.refresh(system.clock.now())
             await system.clock.sleep(TICK_SECONDS)
 
-    async def _reload(self) -> RunState:
+    async def _reload(self) -> None:
         """Facts may be lost on the way; the store is the truth."""
         run = await self._system.store.reader.run(self.run_id)
         self._model.load(await inspection.read_tasks(self._system.store, run))
-        return run.state
 
     def _note_progress(self) -> None:
         for report in self._system.progress(self.run_id):
@@ -104,7 +109,7 @@ def choose_view(model: RunModel) -> AbstractContextManager[View]:
             return TreeView(model, console)
     from tidemill.cli.views.lines import LineView
 
-    return LineView(model, click.echo)
+    return LineView(model, say)
 
 
 async def until_interrupted(
@@ -118,10 +123,8 @@ async def until_interrupted(
         if following.done():
             return False
         grace = system.settings.grace_seconds
-        view.notice(
-            f"letting running tasks finish, {grace:g} s at most; Ctrl-C again stops at once",
-            system.clock.now(),
-        )
+        text = f"letting running tasks finish, {grace:g} s at most; {interrupts.again} at once"
+        view.notice(text, system.clock.now())
         draining = asyncio.create_task(system.drain())
         await asyncio.wait({draining, second}, return_when=asyncio.FIRST_COMPLETED)
         if not draining.done():

@@ -9,7 +9,7 @@ SHOWN_TASKS_MAX = 12
 
 
 class Cycle(NamedTuple):
-    """Tasks that wait for each other, each before the one that waits for it.
+    """Tasks that wait for each other, each before the one it waits for.
 
     `child` waits for `parent`, and without this edge the circle is broken.
     """
@@ -61,10 +61,9 @@ def _walk(
 
 
 def _cycle(path: Sequence[str], order: Mapping[str, int]) -> Cycle:
-    """The walk goes from child to parent; a person reads from parent to child."""
-    forward = list(reversed(path))
-    first = forward.index(min(forward, key=order.__getitem__))
-    return Cycle((*forward[first:], *forward[:first]), child=path[-1], parent=path[0])
+    """The walk goes from child to parent, and its last step leads back to where it began."""
+    first = path.index(min(path, key=order.__getitem__))
+    return Cycle((*path[first:], *path[:first]), child=path[-1], parent=path[0])
 
 
 __all__ = ["Cycle", "find_cycles"]

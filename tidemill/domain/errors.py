@@ -46,7 +46,11 @@ class InvalidInput(TidemillError):
 
 
 class InvalidWorkflow(InvalidInput):
-    """A workflow definition that is refused."""
+    """A workflow definition that is refused; `source` is the file it was read from, if any."""
+
+    def __init__(self, problems: Sequence[Problem], *, source: str = "") -> None:
+        super().__init__(problems)
+        self.source = source
 
 
 class NotFound(TidemillError):

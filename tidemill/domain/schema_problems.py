@@ -84,7 +84,7 @@ def _known_fields(schema: Mapping[str, Any], place: Sequence[Part]) -> list[str]
     here: Any = schema
     for part in place[:-1]:
         here = here[part]
-    return list(here.get("properties", ()))
+    return [name for name in here.get("properties", ()) if not name.startswith("$")]
 
 
 def _unknown_text(field: str, known: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ import msgspec
 from jsonschema_rs import Draft202012Validator
 
 from tidemill.domain.cycles import find_cycles
-from tidemill.domain.definition_schema import workflow_json_schema
+from tidemill.domain.definition_schema import workflow_file_json_schema, workflow_json_schema
 from tidemill.domain.errors import InvalidWorkflow, Problem
 from tidemill.domain.expressions import (
     EXPRESSION_CHARACTERS_MAX,
@@ -39,10 +39,11 @@ class _Edge(NamedTuple):
     parent: str
 
 
-def check_workflow(data: Any) -> Workflow:
+def check_workflow(data: Any, *, in_file: bool = False) -> Workflow:
     """The definition as a value, or InvalidWorkflow with every problem found.
 
-    Takes what a JSON or YAML reader returns, or a Workflow made in Python.
+    Takes what a JSON or YAML reader returns, or a Workflow made in Python. With `in_file`, messages
+    speak of the fields that a file may have besides; whoever reads files takes them out before.
     """
     raw = _builtins(data) if isinstance(data, Workflow) else data
     problems = ProblemList()
@@ -50,8 +51,9 @@ def check_workflow(data: Any) -> Workflow:
     if any(problem.code != BAD_NUMBER for problem in problems.all()):
         raise InvalidWorkflow(problems.all())
     schema, validator = _validator()
+    worded_by = workflow_file_json_schema() if in_file else schema
     for error in validator.iter_errors(raw):
-        problems.extend(schema_problems(error, schema))
+        problems.extend(schema_problems(error, worded_by))
     if isinstance(raw, dict):
         told = problems.paths()
         meaning = _meaning_problems(raw, problems)
@@ -189,7 +191,7 @@ def _cycle_problems(tasks: dict[int, Any], edges: dict[int, list[_Edge]]) -> Ite
             positions[name] = position
     for cycle in find_cycles(parents):
         path = next(e.path for e in edges[positions[cycle.child]] if e.parent == cycle.parent)
-        message = f"tasks wait for each other in a circle: {cycle}"
+        message = f"tasks wait in a circle, each for the next one: {cycle}"
         yield Problem(path=path, message=message, code="CYCLE")
 
 

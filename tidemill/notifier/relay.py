@@ -99,12 +99,15 @@ class Relay:
     async def _follow_hints(self, woken: asyncio.Event) -> None:
         while True:
             try:
-                async with self._bus.hints() as hints:
-                    async for _ in hints:
-                        woken.set()
+                await self._listen(woken)
             except Unavailable as error:
                 log.warning("the relay hears no hints: %s", error)
             await self._clock.sleep(self._config.poll_seconds)
+
+    async def _listen(self, woken: asyncio.Event) -> None:
+        async with self._bus.hints() as hints:
+            async for _ in hints:
+                woken.set()
 
     async def _stamped_rows(self) -> list[OutboxRow]:
         async with self._store.transaction() as tx:

@@ -122,6 +122,7 @@ class LogChunk(NamedTuple):
 
     token: Token
     text: str
+    dropped: int = 0  # bytes that are missing before it
 
 
 class OutboxRow(NamedTuple):
@@ -240,7 +241,7 @@ class HistoryTable(Protocol):
         """Record results of tasks that succeeded in this transaction."""
 
     async def add_logs(self, chunks: Sequence[LogChunk], bytes_max: int) -> None:
-        """Append output of attempts, keeping the last `bytes_max` bytes of each attempt."""
+        """Append output of attempts, keeping the last `bytes_max` bytes of each."""
 
 
 class OutboxTable(Protocol):
@@ -361,7 +362,7 @@ class Reader(Protocol):
         """The attempts of a task before the latest, oldest first."""
 
     async def logs(self, key: TaskKey) -> Mapping[int, str]:
-        """The kept output of a task's attempts, by epoch."""
+        """The kept output of a task's attempts, by epoch; a first line counts what was dropped."""
 
     async def dead_letters(self, query: DeadQuery) -> list[TaskRun]:
         """A page of FAILED tasks."""

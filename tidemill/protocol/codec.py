@@ -182,7 +182,7 @@ def _wire_progress(report: ProgressReport) -> wire.ProgressReport:
 
 
 def _wire_log(chunk: LogText) -> wire.LogText:
-    return wire.LogText(token=_wire_token(chunk.token), text=chunk.text)
+    return wire.LogText(token=_wire_token(chunk.token), text=chunk.text, dropped=chunk.dropped)
 
 
 def _wire_token(token: Token) -> wire.Token:
@@ -282,7 +282,7 @@ def _progress(report: wire.ProgressReport) -> ProgressReport:
 
 
 def _log(chunk: wire.LogText) -> LogText:
-    return LogText(_token(chunk.token), chunk.text)
+    return LogText(_token(chunk.token), chunk.text, chunk.dropped)
 
 
 def _token(token: wire.Token) -> Token:

@@ -73,6 +73,7 @@ class LogText(msgspec.Struct, frozen=True):
 
     token: Token
     text: str
+    dropped: int = 0  # bytes written between what was sent before and this
 
 
 class Logs(msgspec.Struct, frozen=True):

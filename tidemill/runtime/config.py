@@ -13,6 +13,7 @@ from tidemill.domain.workflow import Workflow
 DEFAULT_STORE = ".tidemill/tidemill.db"
 WORKERS_MAX = 64
 SLOTS_MAX = 1_000
+GRACE_SECONDS_MAX = 3_600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,7 @@ class EmbeddedSettings:
         problems = [
             *_outside("workers", self.workers, 0, WORKERS_MAX),
             *_outside("slots", self.slots, 1, SLOTS_MAX),
-            *_outside("grace_seconds", self.grace_seconds, 0, 3_600),
+            *_outside("grace_seconds", self.grace_seconds, 0, GRACE_SECONDS_MAX),
         ]
         if problems:
             raise InvalidInput(problems)
@@ -76,6 +77,15 @@ def serving(settings: EmbeddedSettings, workflows: Iterable[Workflow]) -> Embedd
     return replace(settings, queues=tuple(queues) or ("default",), labels=labels)
 
 
+def unserved(settings: EmbeddedSettings, workflow: Workflow) -> set[str]:
+    """The queues and labels that tasks of a workflow ask for and these workers do not have."""
+    missing = {
+        f"queue {task.queue}" for task in workflow.tasks if task.queue not in settings.queues
+    }
+    wanted = {pair for task in workflow.tasks for pair in task.labels.items()}
+    return missing | {f"label {'='.join(pair)}" for pair in wanted - set(settings.labels.items())}
+
+
 _ONE_LABEL = "workers on one machine have one value for each label"
 
 
@@ -101,7 +111,7 @@ def _file(text: str, path: str) -> StoreAddress:
 
 def _wrong_store(what: str) -> InvalidInput:
     fix = "use a path, sqlite:///path (sqlite:////path for an absolute one) or postgresql://…"
-    return InvalidInput([Problem(path="store", message=f"{what}; {fix}", code="store")])
+    return InvalidInput([Problem(path="--store", message=f"{what}; {fix}", code="store")])
 
 
 def _outside(name: str, value: float, least: float, most: float) -> list[Problem]:

@@ -7,7 +7,6 @@ import contextlib
 import os
 import shutil
 import socket
-import tempfile
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine
 from functools import partial
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tidemill.buses.memory import MemoryBus
-from tidemill.domain.errors import Conflict, TidemillError
+from tidemill.domain.errors import Conflict, TidemillError, Unavailable
 from tidemill.domain.identifiers import RunId, TaskKey
 from tidemill.domain.plan import encode_workflow, version_of
 from tidemill.domain.run import Run
@@ -25,7 +24,7 @@ from tidemill.gateway.server import GatewayServer
 from tidemill.notifier.relay import Relay, RelayConfig
 from tidemill.ports.store import Store
 from tidemill.protocol.messages import ProgressReport
-from tidemill.runtime.config import EmbeddedSettings
+from tidemill.runtime.config import EmbeddedSettings, unserved
 from tidemill.runtime.control import (
     Answer,
     AskProgress,
@@ -36,12 +35,13 @@ from tidemill.runtime.control import (
     ReplayTask,
     RunChanged,
 )
+from tidemill.runtime.inspection import read_plan
 from tidemill.runtime.leftovers import sort_out, take_up
-from tidemill.runtime.owner import OwnerCard, take_ownership
+from tidemill.runtime.owner import OwnerCard, private_folder, take_ownership
 from tidemill.runtime.sources import Sources
 from tidemill.runtime.supervisor import Supervisor, WorkerDied
 from tidemill.runtime.system import SystemClock, SystemEntropy
-from tidemill.runtime.wiring import open_store
+from tidemill.runtime.wiring import check_place, open_store
 from tidemill.scheduler.config import SchedulerConfig
 from tidemill.scheduler.service import Scheduler
 
@@ -52,12 +52,9 @@ HANDING_BACK_SECONDS = 8.0
 """What a worker gets after the grace to stop what still runs and to hand it back."""
 
 BURIALS_MAX = 100
+EXCLUSIVE_OWNER = "owner"
 UNUSABLE = frozenset({2, 78})
 """Exit statuses of a worker that could not even begin: trying again will not help."""
-
-
-SOCKET_CHARACTERS_MAX = 80
-"""The kernel takes some hundred characters as the path of a socket."""
 
 
 class WorkerUnusable(TidemillError):
@@ -126,13 +123,14 @@ class Embedded:
         return await runs.cancel(self.store, self.bus, run_id)
 
     async def replay(self, key: TaskKey) -> Run:
-        """Try a dead letter again; Conflict when these workers do not have its modules."""
+        """Try a dead letter again; Conflict when these workers cannot serve its run."""
         run = await self.store.reader.run(key.run_id)
         missing = set(self._sources.recall([run.version_id])) - set(self.settings.imports)
+        missing |= unserved(self.settings, (await read_plan(self.store, run)).workflow)
         if missing:
             raise Conflict(
-                f"process {os.getpid()} runs another workflow, without {', '.join(missing)}: "
-                "replay the task when it has ended"
+                f"process {os.getpid()} runs another workflow, without "
+                f"{', '.join(sorted(missing))}: replay the task when it has ended"
             )
         after = await dead_letters.replay(self.store, self.bus, key)
         self.active.add(key.run_id)
@@ -172,10 +170,11 @@ class Embedded:
 
     async def _start(self) -> None:
         address = self.settings.store
-        folder = _private_folder()
+        folder = private_folder()
         self._exit.callback(shutil.rmtree, folder, ignore_errors=True)
         ownership = None
         if address.path is not None:
+            check_place(address.path, make=True)
             ownership = take_ownership(address.path)
             self._exit.callback(ownership.release)
         self.store = await open_store(address, self.clock)
@@ -212,10 +211,7 @@ class Embedded:
             entropy=self.entropy,
             config=SchedulerConfig(),
         )
-        relay = Relay(
-            name=name, store=self.store, bus=self.bus, clock=self.clock, config=RelayConfig()
-        )
-        self._run(relay.run())
+        self._start_relay(name)
         self._exit.push_async_callback(self._scheduler.close)
         self._run(self._scheduler.run())
         address = f"unix:{folder / 'worker.sock'}"
@@ -232,6 +228,20 @@ class Embedded:
         self._exit.push_async_callback(self.drain)
         await self._supervisor.start()
 
+    def _start_relay(self, name: str) -> None:
+        # The only owner there can be need not wait for the lead of an earlier one to expire.
+        holder = name if self.settings.store.path is None else EXCLUSIVE_OWNER
+        relay = Relay(
+            name=holder, store=self.store, bus=self.bus, clock=self.clock, config=RelayConfig()
+        )
+
+        async def resign() -> None:
+            with contextlib.suppress(Unavailable):
+                await relay.resign()
+
+        self._exit.push_async_callback(resign)
+        self._run(relay.run())
+
     def _run(self, duty: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(duty)
         self._duties.append(task)
@@ -243,17 +253,19 @@ class Embedded:
         self._exit.push_async_callback(end)
 
     def _mourn(self, death: WorkerDied) -> None:
-        if death.status in UNUSABLE:
-            self._unusable = death.tail or "it gave no reason"
-        else:
-            self._notify(f"{death}; a new one takes its place")
-            self._burials.append(asyncio.create_task(self._bury(death.name)))
+        self._burials.append(asyncio.create_task(self._bury(death)))
 
-    async def _bury(self, worker: str) -> None:
+    async def _bury(self, death: WorkerDied) -> None:
         """The process is gone for sure: its tasks need not wait for its session to expire."""
-        sessions = [one.id for one in await self.store.reader.sessions() if one.worker == worker]
+        found = [one.id for one in await self.store.reader.sessions() if one.worker == death.name]
+        if death.status in UNUSABLE and not found:
+            # Without a session it was not user code that ended it. Nobody typed --import for what
+            # a workflow or an earlier run brings along.
+            self._unusable = death.tail.removeprefix("--import ") or "it gave no reason"
+            return
+        self._notify(f"{death}; a new one takes its place")
         async with self.store.transaction() as tx:
-            await tx.sessions.close(sessions)
+            await tx.sessions.close(found)
 
     async def _obey(self, command: Command) -> Answer:
         match command:
@@ -263,12 +275,3 @@ class Embedded:
                 return RunChanged(await self.replay(TaskKey(run_id, position)))
             case AskProgress(run_id):
                 return ProgressNow(self.progress(run_id))
-
-
-def _private_folder() -> Path:
-    """A folder for sockets that only this user may enter."""
-    folder = tempfile.mkdtemp(prefix="tidemill-")
-    if len(folder) > SOCKET_CHARACTERS_MAX:
-        Path(folder).rmdir()
-        folder = tempfile.mkdtemp(prefix="tidemill-", dir="/tmp")
-    return Path(folder)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tidemill.domain.errors import InvalidInput, MalformedRun, NotFound, Problem
-from tidemill.domain.identifiers import TaskKey, VersionId
+from tidemill.domain.identifiers import RunId, TaskKey, VersionId
 from tidemill.domain.plan import Plan, decode_plan
 from tidemill.domain.references import resolve_inputs
 from tidemill.domain.run import Run
@@ -18,6 +18,9 @@ from tidemill.protocol.messages import ProgressReport
 
 PAGE_TASKS = 2_000
 LATEST = "latest"
+DEAD_LETTERS_MAX = 10_000
+RUNS_SEARCHED_MAX = 10_000
+PAGE_RUNS = 500
 _CANDIDATES_MAX = 6
 
 
@@ -61,6 +64,21 @@ async def find_run(store: Store, text: str) -> Run:
         message = f"{text!r} fits more than one run ({some}…): give more characters"
         raise InvalidInput([Problem(path="run", message=message, code="ambiguous")])
     return await store.reader.run(found[0])
+
+
+async def list_runs(store: Store, query: RunQuery, labels: Mapping[str, str]) -> list[Run]:
+    """Runs that have all these labels, newest first, among the newest ten thousand."""
+    if not labels:
+        return await store.reader.runs(query)
+    found: list[Run] = []
+    page = msgspec.structs.replace(query, limit=PAGE_RUNS)
+    for _ in range(RUNS_SEARCHED_MAX // PAGE_RUNS):
+        runs = await store.reader.runs(page)
+        found += [run for run in runs if labels.items() <= run.labels.items()]
+        if len(found) >= query.limit or len(runs) < PAGE_RUNS:
+            break
+        page = msgspec.structs.replace(page, before=runs[-1].id)
+    return found[: query.limit]
 
 
 async def read_plan(store: Store, run: Run) -> Plan:
@@ -132,6 +150,12 @@ async def read_task(store: Store, run: Run, plan: Plan, position: int) -> TaskRe
 async def failed_tasks(store: Store, run: Run, limit: int) -> list[TaskRun]:
     """The first FAILED tasks of a run."""
     return await store.reader.dead_letters(DeadQuery(run_id=run.id, limit=limit))
+
+
+async def dead_letters(store: Store, run_id: RunId | None, limit: int) -> list[TaskRun]:
+    """FAILED tasks, the newest failure first, among those of the newest runs."""
+    found = await store.reader.dead_letters(DeadQuery(run_id=run_id, limit=DEAD_LETTERS_MAX))
+    return sorted(found, key=lambda task: task.ended_at or 0, reverse=True)[:limit]
 
 
 async def task_names(store: Store, tasks: Sequence[TaskRun]) -> list[str]:

@@ -8,15 +8,24 @@ the old file and one that creates a new file would both be owner.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import shutil
+import stat
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from tidemill.domain.errors import StoreOwned
+from tidemill.domain.errors import InvalidInput, Problem, StoreOwned
 from tidemill.domain.identifiers import Moment
+
+FOLDER_PREFIX = "tidemill-"
+SHORT_FOLDER = "/tmp"  # noqa: S108 - only to make a folder of a random name in it
+SOCKET_CHARACTERS_MAX = 80
+"""The kernel takes some hundred characters as the path of a socket."""
 
 
 class OwnerCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,15 +66,43 @@ def lock_path(store: Path) -> Path:
 def take_ownership(store: Path) -> Ownership:
     """Become owner, or raise StoreOwned naming the process that is."""
     path = lock_path(store)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror}; use another place"
+        raise InvalidInput([Problem(path="--store", message=message, code="store")]) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
         raise _owned(store) from None
+    _clear_away(_read_card(descriptor))
     os.ftruncate(descriptor, 0)
     return Ownership(store, descriptor)
+
+
+def private_folder() -> Path:
+    """A new folder for sockets that only this user may enter."""
+    folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX)
+    if len(folder) > SOCKET_CHARACTERS_MAX:
+        Path(folder).rmdir()
+        folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=SHORT_FOLDER)
+    return Path(folder)
+
+
+def _clear_away(card: OwnerCard) -> None:
+    """Remove the private folder of an owner that was killed: who lets go in order tears its card.
+
+    Only a folder of this user that has the name and the place of one: the card is just a file.
+    """
+    folder = Path(card.socket).parent
+    places = {Path(tempfile.gettempdir()), Path(SHORT_FOLDER)}
+    if not folder.name.startswith(FOLDER_PREFIX) or folder.parent not in places:
+        return
+    with contextlib.suppress(OSError):
+        found = folder.lstat()
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def find_owner(store: Path) -> OwnerCard | None:
@@ -98,7 +135,7 @@ def _read_card(descriptor: int) -> OwnerCard:
 def _owned(store: Path) -> StoreOwned:
     card = find_owner(store)
     pid = card.pid if card is not None else 0
-    who = f"process {pid}" if pid else "another process, which is just starting or ending,"
+    who = f"process {pid}" if pid else "another process that is just starting or ending"
     return StoreOwned(
         f"{store} is owned by {who}: wait for it to end, stop it, or use another --store", pid=pid
     )

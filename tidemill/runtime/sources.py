@@ -14,6 +14,11 @@ from tidemill.domain.identifiers import VersionId
 from tidemill.runtime.config import StoreAddress
 
 
+def module_name(imported: str) -> str:
+    """What tasks call a module that was imported by its name or by the path of its file."""
+    return Path(imported).stem if imported.endswith(".py") else imported
+
+
 class _Source(msgspec.Struct, frozen=True):
     imports: tuple[str, ...]
 
@@ -31,6 +36,15 @@ class Sources:
         fresh = self._folder / f"{version_id}.new"
         fresh.write_bytes(msgspec.json.encode(_Source(tuple(imports))))
         fresh.replace(self._path(version_id))
+
+    def replace(self, version_ids: Iterable[VersionId], given: Iterable[str]) -> None:
+        """Let modules take the place of those of the same name, for a file that has moved."""
+        by_name = {module_name(name): name for name in given}
+        for version_id in version_ids:
+            known = self._read(version_id)
+            moved = tuple(by_name.get(module_name(name), name) for name in known)
+            if moved != known:
+                self.remember(version_id, moved)
 
     def recall(self, version_ids: Iterable[VersionId]) -> tuple[str, ...]:
         """What the workers of these definitions must import, as far as it is known."""

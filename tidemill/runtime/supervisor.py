@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tidemill.ports.clock import Clock
+
+log = logging.getLogger(__name__)
 
 TAIL_BYTES = 8_192
 HEALTHY_SECONDS = 10.0  # a worker that lived this long is replaced at once
@@ -35,8 +38,16 @@ class WorkerDied:
 
     def __str__(self) -> str:
         if self.status < 0:
-            return f"worker process {self.pid} was killed by {signal.Signals(-self.status).name}"
+            return f"worker process {self.pid} was killed by {signal_name(-self.status)}"
         return f"worker process {self.pid} ended with status {self.status}"
+
+
+def signal_name(number: int) -> str:
+    """What a signal is called; a real-time signal has a number only."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 class Supervisor:
@@ -107,7 +118,27 @@ class Supervisor:
                 async with asyncio.timeout(delay):
                     await self._stopping.wait()
                     return
-            worker = self._running[number] = await self._spawn()
+            successor = await self._replacement()
+            if successor is None:
+                return
+            worker = self._running[number] = successor
+
+    async def _replacement(self) -> _Worker | None:
+        """A new worker, as soon as the machine lets us have one; None when nobody wants it."""
+        while not self._stopping.is_set():
+            try:
+                worker = await self._spawn()
+            except OSError as error:
+                log.warning("no worker process can be started: %s", error)
+                await self._clock.sleep(BACKOFF_SECONDS_MAX)
+                continue
+            if not self._stopping.is_set():
+                return worker
+            with contextlib.suppress(ProcessLookupError):
+                worker.process.kill()
+            await worker.process.wait()
+            await worker.close()
+        return None
 
     async def _spawn(self) -> _Worker:
         self._spawned += 1

@@ -4,11 +4,35 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from tidemill.domain.errors import InvalidInput, NotFound, Problem
 from tidemill.ports.clock import Clock
 from tidemill.ports.store import Store
 from tidemill.runtime.config import StoreAddress
+
+SQLITE_BEGINNING = b"SQLite format 3\0"
+
+
+def check_place(path: Path, *, make: bool = False) -> None:
+    """Refuse a path that cannot be a SQLite file, before anything is put beside it."""
+    try:
+        if make:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise _wrong_place(path, "is a folder; name a file in it")
+        if not path.exists():
+            return
+        with path.open("rb") as file:
+            beginning = file.read(len(SQLITE_BEGINNING))
+    except OSError as error:
+        raise _wrong_place(path, f"cannot be used: {error.strerror} ({error.filename})") from error
+    if beginning not in {b"", SQLITE_BEGINNING}:
+        raise _wrong_place(path, "is a file of another kind, not a store; name another one")
+
+
+def _wrong_place(path: Path, what: str) -> InvalidInput:
+    return InvalidInput([Problem(path="--store", message=f"{path} {what}", code="store")])
 
 
 async def open_store(address: StoreAddress, clock: Clock) -> Store:
@@ -17,7 +41,6 @@ async def open_store(address: StoreAddress, clock: Clock) -> Store:
         return await _open_postgres(address)
     from tidemill.stores.sqlite.store import SqliteStore
 
-    address.path.parent.mkdir(parents=True, exist_ok=True)
     return SqliteStore(str(address.path), clock)
 
 
@@ -34,6 +57,7 @@ async def reading(address: StoreAddress, clock: Clock) -> AsyncIterator[Store]:
 async def _open_to_read(address: StoreAddress, clock: Clock) -> Store:
     if address.path is None:
         return await _open_postgres(address)
+    check_place(address.path)
     if not address.path.exists():
         raise NotFound(f"there is no store at {address.path} yet: `tidemill run` creates it")
     from tidemill.stores.sqlite.store import SqliteReadStore

@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NoReturn
 
 from tidemill.domain.errors import InvalidInput
@@ -28,6 +29,7 @@ from tidemill.worker.link import Link, WorkerRefused
 from tidemill.worker.plugins import find_executors
 from tidemill.worker.processes import Commands, die_with_parent
 from tidemill.worker.threads import Threads
+from tidemill.worker.watchdog import Watchdog
 from tidemill.worker.worker import Departure, Worker
 
 EXIT_USAGE = 2
@@ -64,6 +66,8 @@ async def _serve(
     executors = find_executors(workshop)
     worker = Worker(config, links, executors, workshop.clock, workshop.entropy)
     signals.heed(worker)
+    watchdog = Watchdog(lambda: worker.attempts, on_hang=partial(_leave, EXIT_WORN_OUT))
+    watchdog.start(asyncio.get_running_loop())
     try:
         departure = await worker.run()
     except WorkerRefused as error:

@@ -218,8 +218,9 @@ def _refusal(hello: WorkerMessage | None) -> str | None:
         return "the first message must be Hello"
     if hello.protocol != PROTOCOL_VERSION:
         return f"protocol {hello.protocol} is not spoken here, only {PROTOCOL_VERSION}"
-    if not 1 <= hello.slots <= SLOTS_MAX:
-        return f"slots must be from 1 to {SLOTS_MAX}, not {hello.slots}"
+    # None, when a worker that leaves comes back only to hand over what it still owes.
+    if not 0 <= hello.slots <= SLOTS_MAX:
+        return f"slots must be from 0 to {SLOTS_MAX}, not {hello.slots}"
     if not hello.queues:
         return "a worker must serve at least one queue"
     return None

@@ -23,7 +23,7 @@ class LogKeeper:
 
     def add(self, chunks: Sequence[LogText]) -> None:
         """Take in output; when the store is slow the oldest is dropped."""
-        self._chunks.extend(LogChunk(chunk.token, chunk.text) for chunk in chunks)
+        self._chunks.extend(LogChunk(chunk.token, chunk.text, chunk.dropped) for chunk in chunks)
 
     async def run(self) -> None:
         """Write what has gathered, again and again."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -30,6 +30,11 @@ _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _FILE_ONLY = ("imports", "$schema")
 
 
+FurtherCheck: TypeAlias = Callable[[Any, Mapping[str, str]], Iterable[Problem]]
+"""Finds more problems in a definition as it was read, right or wrong, whose imports are given by
+their place: `imports[0]` and the module or absolute path that stands there."""
+
+
 class LoadedFile(msgspec.Struct, frozen=True, kw_only=True):
     """A workflow, and what a worker has to import to run it: module names and paths of files."""
 
@@ -38,12 +43,20 @@ class LoadedFile(msgspec.Struct, frozen=True, kw_only=True):
     path: str
 
 
-def load_file(path: str | Path) -> LoadedFile:
+def load_file(path: str | Path, further: FurtherCheck = lambda *_: ()) -> LoadedFile:
     """Read `flow.yaml`, `flow.json`, `flow.py:name` or `module:name`.
 
-    Raises InvalidWorkflow with every problem. Python files and modules are executed.
+    Raises InvalidWorkflow with every problem, those that `further` finds in a YAML or JSON file
+    among them. Python files and modules are executed.
     """
     name = str(path)
+    try:
+        return _load(name, further)
+    except InvalidWorkflow as error:
+        raise InvalidWorkflow(error.problems, source=name) from error
+
+
+def _load(name: str, further: FurtherCheck) -> LoadedFile:
     if names_python(name):
         source = load_python(name)
         workflow = check_workflow(source.definition)
@@ -55,7 +68,7 @@ def load_file(path: str | Path) -> LoadedFile:
             name, "is no workflow file: give a .yaml, .yml or .json file, flow.py or module:name"
         )
     document = DocumentBuilder().build(reader(_read(file)))
-    return _loaded(file, document)
+    return _loaded(file, document, further)
 
 
 def _refuse_file(name: str, message: str, code: str = "BAD_FILE") -> InvalidWorkflow:
@@ -87,12 +100,12 @@ def _decoded(data: bytes) -> str:
         raise refuse("is not UTF-8 text, save the file as UTF-8", "SYNTAX", line) from error
 
 
-def _loaded(file: Path, document: Document) -> LoadedFile:
+def _loaded(file: Path, document: Document, further: FurtherCheck) -> LoadedFile:
     value, marks = document
     if value is None:
         text = 'is empty: a workflow has at least "name" and "tasks"'
         raise refuse(text, "REQUIRED", marks.line)
-    imports: list[str] = []
+    imports: dict[str, str] = {}
     problems: list[Problem] = []
     workflow: Workflow | None = None
     definition = value
@@ -100,18 +113,19 @@ def _loaded(file: Path, document: Document) -> LoadedFile:
         definition = {key: part for key, part in value.items() if key not in _FILE_ONLY}
         problems = list(_import_problems(file, value.get("imports", []), imports))
     try:
-        workflow = check_workflow(definition)
+        workflow = check_workflow(definition, in_file=True)
     except InvalidWorkflow as error:
         problems.extend(error.problems)
+    problems.extend(further(definition, imports))
     if workflow is None or problems:
         raise InvalidWorkflow(_with_lines(problems, document))
-    return LoadedFile(workflow=workflow, imports=tuple(imports), path=str(file))
+    return LoadedFile(workflow=workflow, imports=tuple(imports.values()), path=str(file))
 
 
 def _with_lines(problems: list[Problem], document: Document) -> list[Problem]:
     """The problems in the order of the file; the line that counts the rest stays last."""
     marked = [
-        msgspec.structs.replace(problem, line=document.marks.line_of(parse_path(problem.path)))
+        msgspec.structs.replace(problem, line=_line_of(problem.path, document))
         for problem in problems
         if problem.code != "MORE_PROBLEMS"
     ]
@@ -119,7 +133,13 @@ def _with_lines(problems: list[Problem], document: Document) -> list[Problem]:
     return sorted(marked, key=lambda problem: problem.line or 0) + rest
 
 
-def _import_problems(file: Path, given: Any, imports: list[str]) -> Iterator[Problem]:
+def _line_of(path: str, document: Document) -> int | None:
+    if path.startswith("--"):
+        return None  # an option of the command line
+    return document.marks.line_of(parse_path(path))
+
+
+def _import_problems(file: Path, given: Any, imports: dict[str, str]) -> Iterator[Problem]:
     """Check what the file wants imported, and gather it with paths made absolute."""
     if not isinstance(given, list) or len(given) > IMPORTS_MAX:
         message = f"must be a list of at most {IMPORTS_MAX} modules or files, like [orders.py]"
@@ -130,7 +150,7 @@ def _import_problems(file: Path, given: Any, imports: list[str]) -> Iterator[Pro
         if complaint:
             yield Problem(path=f"imports[{index}]", message=complaint, code="BAD_IMPORT")
         else:
-            imports.append(_absolute(file, name))
+            imports[f"imports[{index}]"] = _absolute(file, name)
 
 
 def _import_complaint(file: Path, name: Any) -> str | None:
@@ -147,4 +167,4 @@ def _absolute(file: Path, name: str) -> str:
     return str((file.parent / name).resolve()) if name.endswith(".py") else name
 
 
-__all__ = ["LoadedFile", "load_file"]
+__all__ = ["FurtherCheck", "LoadedFile", "load_file"]

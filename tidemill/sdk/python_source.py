@@ -124,8 +124,8 @@ def _only_workflow(module: ModuleType, name: str) -> Workflow:
         return next(iter(found.values()))
     if not found:
         raise _refuse(name, "the module has no Workflow, assign one to a name", "NOT_FOUND")
-    names = listed(sorted(found))
-    raise _refuse(name, f"the module has several workflows, add :{names}", "AMBIGUOUS")
+    names = listed([f":{each}" for each in sorted(found)])
+    raise _refuse(name, f"the module has several workflows, add {names}", "AMBIGUOUS")
 
 
 def _workflows(module: ModuleType) -> dict[str, Workflow]:

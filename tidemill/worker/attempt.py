@@ -81,6 +81,10 @@ class Attempt:
             voice=self,
         )
 
+    def is_run_by(self, task: asyncio.Task[Any] | None) -> bool:
+        """Whether this task of the loop runs the code itself."""
+        return task is not None and task is self._task
+
     def start(self, work: Work) -> None:
         """Begin, and start the timers that the task asks for."""
         self._task = asyncio.create_task(work)

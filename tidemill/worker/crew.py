@@ -44,6 +44,11 @@ class Crew:
         """Every grant that the scheduler has not been told the end of, or has not confirmed."""
         return (*self._attempts, *self.released, *self.ledger.tokens)
 
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """What runs right now; other threads may ask."""
+        return tuple(self._attempts.values())
+
     def take(self, assignments: Iterable[Assignment]) -> None:
         """Start what fits; hand back what does not."""
         for assignment in assignments:
@@ -69,7 +74,7 @@ class Crew:
                 attempt.stop(Stop.CANCEL)
             self.released.pop(token, None)
         self.ledger.forget(tokens)
-        self.output.drop(tokens)
+        self.output.drop_progress(tokens)  # what they wrote is theirs for ever: it is still sent
         self._look_whether_idle()
 
     def leave(self) -> None:

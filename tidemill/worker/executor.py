@@ -6,12 +6,13 @@ worker process with the Workshop, and its `run` is called for every attempt, man
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from tidemill.domain.problems import did_you_mean, format_path
 from tidemill.ports.clock import Clock
 from tidemill.ports.entropy import Entropy
 from tidemill.sdk.context import Context
@@ -50,6 +51,10 @@ class Executor(Protocol):
     def check(self, params: Mapping[str, Any]) -> list[str]:
         """What is wrong with the params of a task, each text naming the field."""
 
+    def rehearse(self, params: Mapping[str, Any], inputs: Collection[str]) -> list[str]:
+        """What `check` finds, and what these names of inputs or this worker make impossible."""
+        return self.check(params)
+
     async def run(self, call: Call) -> Any:
         """Do the work and return its result, anything that JSON can hold, or an EncodedResult.
 
@@ -69,11 +74,36 @@ def read_params(params: Mapping[str, Any], shape: type[Params]) -> Params:
 
 
 def problems_of(params: Mapping[str, Any], shape: type[Params]) -> list[str]:
-    """What keeps the params from being a value of `shape`."""
+    """Everything that keeps the params from being a value of `shape`."""
     try:
         msgspec.convert(params, shape)
     except msgspec.ValidationError as error:
-        text, _, path = str(error).partition(" - at `")
-        place = "params" + path.rstrip("`").removeprefix("$")
-        return [f"{place}: {text[:1].lower()}{text[1:]}"]
+        return list(_field_problems(params, shape)) or [_worded("params", error)]
     return []
+
+
+def _field_problems(params: Mapping[str, Any], shape: type[Params]) -> Iterator[str]:
+    """The problems of each field; msgspec itself stops at the first one."""
+    fields = {field.encode_name: field for field in msgspec.structs.fields(shape)}
+    for name in params:
+        if name not in fields:
+            hint = did_you_mean(name, list(fields)) or _known(list(fields))
+            yield f"{format_path(['params', name])}: there is no such field{hint}"
+    for name, field in fields.items():
+        if name not in params:
+            if field.required:
+                yield f"params: the field {name!r} is missing"
+            continue
+        try:
+            msgspec.convert(params[name], field.type)
+        except msgspec.ValidationError as error:
+            yield _worded(f"params.{name}", error)
+
+
+def _known(names: list[str]) -> str:
+    return f"; there are: {', '.join(names)}" if names else "; it takes none"
+
+
+def _worded(place: str, error: msgspec.ValidationError) -> str:
+    text, _, path = str(error).partition(" - at `")
+    return f"{place}{path.rstrip('`').removeprefix('$')}: {text[:1].lower()}{text[1:]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,18 @@ def user_traceback(error: BaseException) -> str:
         return "".join(trace.format())
     except Exception as unprintable:  # noqa: BLE001  (an error whose own methods raise)
         return f"the traceback cannot be shown: {type(unprintable).__name__}"
+
+
+def blocking_frames(stack: Sequence[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
+    """The user's frames below the loop's own, outermost first; none when the loop is idle."""
+    below = 0
+    for place, frame in enumerate(stack, 1):
+        if frame.name == "_run" and frame.filename.endswith("/asyncio/events.py"):
+            below = place
+    frames = list(stack[below:]) if below else []
+    while frames and _is_carrier(frames[0].filename):
+        frames.pop(0)
+    return [frame for frame in frames if not frame.filename.startswith(_ENGINE)]
 
 
 def _drop_engine_frames(trace: traceback.TracebackException, depth_left: int) -> None:

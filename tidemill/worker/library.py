@@ -5,16 +5,21 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from tidemill.domain.errors import TidemillError
+from tidemill.domain.problems import did_you_mean
 
 
 class ImportFailed(TidemillError):
     """A module that the worker was told to import cannot be imported."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"--import {name}: {reason}")
+        self.reason = reason
 
 
 class UnknownFunction(TidemillError):
@@ -24,8 +29,14 @@ class UnknownFunction(TidemillError):
 class Library:
     """Looks functions up by `module:name`. Nothing that a task says makes it import anything."""
 
-    def __init__(self, modules: Sequence[ModuleType] = (), imports: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        modules: Sequence[ModuleType] = (),
+        imports: Sequence[str] = (),
+        broken: Collection[str] = (),
+    ) -> None:
         self.imports = tuple(imports)  # as given, for a child process to repeat
+        self.broken = frozenset(broken)  # modules that are missing only because they failed
         self._modules = {module.__name__: module for module in modules}
         self._known: dict[str, Callable[..., Any]] = {}
 
@@ -38,21 +49,35 @@ class Library:
     def _look_up(self, name: str) -> Callable[..., Any]:
         module_name, _, path = name.partition(":")
         module = self._modules.get(module_name)
-        if module is None or not path:
+        if not path:
+            raise UnknownFunction(f"{name!r} names no function: {_with_colon(name)}")
+        if module is None:
             loaded = ", ".join(sorted(self._modules)) or "none"
             raise UnknownFunction(
-                f"{name!r}: this worker was started with the modules: {loaded}. "
-                f"Write module:function, and start the worker with --import {module_name}"
+                f"{name!r}: the module {module_name} is not imported (imported: {loaded}); "
+                f"name it under `imports` of the workflow file, or with --import"
             )
         found: Any = module
         for part in path.split("."):
             found = vars(found).get(part) if isinstance(found, type | ModuleType) else None
             if not _belongs(found, module):
-                raise UnknownFunction(f"{name!r}: {module_name} defines no function {path!r}")
+                hint = did_you_mean(path, _functions(module))
+                raise UnknownFunction(f"{name!r}: {module_name} defines no function {path!r}{hint}")
         function: Callable[..., Any] = getattr(found, "__func__", found)  # of a static method
         if not callable(function) or isinstance(function, type | ModuleType):
             raise UnknownFunction(f"{name!r} is a {type(found).__name__}, not a function")
         return function
+
+
+def _with_colon(name: str) -> str:
+    module, _, function = name.rstrip(":").rpartition(".")
+    if module and not name.endswith(":"):
+        return f"write {module}:{function}, with a colon between module and function"
+    return "write module:function"
+
+
+def _functions(module: ModuleType) -> list[str]:
+    return [key for key, value in vars(module).items() if callable(value)]
 
 
 def _belongs(found: Any, module: ModuleType) -> bool:
@@ -68,6 +93,19 @@ def load_library(imports: Sequence[str]) -> Library:
     return Library([_import(name) for name in imports], imports)
 
 
+def load_what_works(imports: Sequence[str]) -> tuple[Library, dict[str, str]]:
+    """The library of what can be imported, and why the rest cannot, for a rehearsal."""
+    modules: list[ModuleType] = []
+    failed: dict[str, str] = {}
+    for name in imports:
+        try:
+            modules.append(_import(name))
+        except ImportFailed as error:
+            failed[name] = error.reason
+    broken = [Path(name).stem if name.endswith(".py") else name for name in failed]
+    return Library(modules, imports, broken), failed
+
+
 def _import(name: str) -> ModuleType:
     try:
         if name.endswith(".py"):
@@ -80,19 +118,19 @@ def _import(name: str) -> ModuleType:
     except BaseException as error:
         # A module is user code: it may raise anything, SystemExit included.
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise ImportFailed(f"--import {name}: {reason}{_place(error)}") from error
+        raise ImportFailed(name, f"{reason}{_place(error)}") from error
 
 
 def _import_file(path: Path) -> ModuleType:
     name = path.stem
     resolved = path.resolve()
     if not resolved.is_file():
-        raise ImportFailed(f"--import {path}: there is no such file")
+        raise ImportFailed(str(path), "there is no such file")
     present = sys.modules.get(name)
     if present is not None and getattr(present, "__file__", None) == str(resolved):
         return present
     if present is not None or name in sys.stdlib_module_names:
-        raise ImportFailed(f"--import {path}: the name {name!r} is taken; rename the file")
+        raise ImportFailed(str(path), f"the name {name!r} is taken; rename the file")
     spec = importlib.util.spec_from_file_location(name, resolved)
     assert spec is not None, "a .py file always has a loader"
     assert spec.loader is not None

@@ -47,20 +47,18 @@ class Output:
         if first:
             self.on_first()
 
-    def drop(self, tokens: Iterable[Token]) -> None:
-        """Nobody wants to hear of these any more."""
+    def drop_progress(self, tokens: Iterable[Token]) -> None:
+        """Nobody wants to hear how far these are any more."""
         with self._lock:
             for token in tokens:
                 self._progress.pop(token, None)
-                tail = self._texts.pop(token, None)
-                self._size -= tail.size if tail else 0
 
     def take(self) -> tuple[Logs | Progress, ...]:
         """Everything gathered so far, as messages."""
         with self._lock:
             texts, self._texts, self._size = self._texts, {}, 0
             progress, self._progress = self._progress, {}
-        logs = _split([LogText(token, tail.text()) for token, tail in texts.items()])
+        logs = _split([LogText(token, tail.text(), tail.dropped) for token, tail in texts.items()])
         return (*logs, Progress(tuple(progress.values()))) if progress else logs
 
     def _limit(self, tail: _Tail) -> int:
@@ -74,7 +72,7 @@ class _Tail:
     def __init__(self) -> None:
         self.size = 0
         self._parts: list[str] = []
-        self._dropped = 0
+        self.dropped = 0  # bytes
 
     def add(self, text: str, size_max: int) -> int:
         """Append, cut at the front where needed, and return how much larger it has become."""
@@ -88,14 +86,13 @@ class _Tail:
 
     def _cut(self, size_max: int) -> None:
         whole = "".join(self._parts)
-        self._dropped += len(whole) - size_max
+        self.dropped += len(whole[:-size_max].encode(errors="replace"))
         self._parts = [whole[-size_max:]]
         self.size = size_max
 
     def text(self) -> str:
-        """What is kept, after a note about what is not."""
-        note = f"[{self._dropped} characters dropped]\n" if self._dropped else ""
-        return note + clean_text("".join(self._parts))
+        """What is kept."""
+        return clean_text("".join(self._parts))
 
 
 def _split(chunks: list[LogText]) -> tuple[Logs, ...]:

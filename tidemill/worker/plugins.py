@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -28,6 +28,10 @@ class PluginExecutor(Executor):
     def check(self, params: Mapping[str, Any]) -> list[str]:
         """Ask the real one."""
         return self._load().check(params)
+
+    def rehearse(self, params: Mapping[str, Any], inputs: Collection[str]) -> list[str]:
+        """Ask the real one."""
+        return self._load().rehearse(params, inputs)
 
     async def run(self, call: Call) -> Any:
         """Let the real one run it."""

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from tidemill.worker.failures import TaskFailure, user_traceback
+from tidemill.worker.culprits import find_culprit, parts_of, simplify
+from tidemill.worker.failures import TaskFailure
 
 DEPTH_MAX = 64
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"')
@@ -35,30 +36,20 @@ def encode_result(value: Any, bytes_max: int) -> bytes | None:
     if len(data) > bytes_max:
         raise _too_large(str(len(data)), bytes_max)
     # NaN and infinity are written as null, so a text without null has none.
-    if b"null" in data and not _is_finite(msgspec.to_builtins(value, enc_hook=_simplify)):
-        raise _not_serializable("it holds NaN or an infinite number, which JSON does not have")
+    if b"null" in data:
+        _check_numbers(msgspec.to_builtins(value, enc_hook=simplify))
     _check_depth(data)
     return None if data == b"null" else data
 
 
 def _encode(value: Any) -> bytes:
     try:
-        return msgspec.json.encode(value, enc_hook=_simplify)
+        return msgspec.json.encode(value, enc_hook=simplify)
     except RecursionError as error:
         raise _not_serializable("it is nested too deep or holds itself") from error
-    except UnicodeEncodeError as error:
-        raise _not_serializable(f"a text is not valid Unicode: {error}") from error
     except Exception as error:
         # User code runs here too (model_dump, properties), so anything can be raised.
-        raise _not_serializable(str(error), user_traceback(error)) from error
-
-
-def _simplify(value: Any) -> Any:
-    """What msgspec does not know: models of pydantic and its like say themselves what they are."""
-    dump = getattr(value, "model_dump", None)
-    if callable(dump):
-        return dump(mode="json")
-    raise NotImplementedError(f"{type(value).__name__} cannot be written as JSON")
+        raise _not_serializable(*find_culprit(value)) from error
 
 
 def _least_size(value: Any, bytes_max: int) -> int:
@@ -83,17 +74,13 @@ def _least_size(value: Any, bytes_max: int) -> int:
     return size
 
 
-def _is_finite(value: Any) -> bool:
-    waiting = [value]
+def _check_numbers(value: Any) -> None:
+    waiting: list[tuple[str, Any]] = [("$", value)]
     while waiting:
-        item = waiting.pop()
+        place, item = waiting.pop()
         if isinstance(item, float) and not math.isfinite(item):
-            return False
-        if isinstance(item, dict):
-            waiting.extend(item.values())
-        elif isinstance(item, list | tuple):
-            waiting.extend(item)
-    return True
+            raise _not_serializable(f"{place} is {item}, a number that JSON does not have")
+        waiting.extend(parts_of(place, item))
 
 
 def _check_depth(data: bytes) -> None:
@@ -120,9 +107,7 @@ def _too_large(size: str, bytes_max: int) -> TaskFailure:
 
 
 def _not_serializable(why: str, trace: str = "") -> TaskFailure:
-    return TaskFailure(
-        "ResultNotSerializable",
-        f"the result cannot be written as JSON: {why}",
-        final=True,
-        traceback=trace,
-    )
+    text = f"the result cannot be written as JSON: {why}"
+    # A traceback is shown in place of the text, so it ends with the text.
+    trace = f"{trace}\nResultNotSerializable: {text}\n" if trace else ""
+    return TaskFailure("ResultNotSerializable", text, final=True, traceback=trace)

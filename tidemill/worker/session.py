@@ -128,7 +128,7 @@ class Outgoing:
         self._queue: deque[WorkerMessage] = deque()
         self._opened = False
         self._closed = False
-        self._ping_at = self._holdings_at = 0.0
+        self._ping_at = self._holdings_at = self._said_at = 0.0
         self._flush_at: float | None = None
 
     def begin(self, hello: Hello) -> Outgoing:
@@ -139,7 +139,8 @@ class Outgoing:
     def open(self) -> None:
         """The scheduler has said Welcome."""
         self._opened = True
-        self._holdings_at = self._clock.monotonic() + self._config.holdings_seconds
+        self._said_at = self._clock.monotonic()
+        self._holdings_at = self._said_at + self._config.holdings_seconds
         self._crew.changed.set()
 
     def close(self) -> None:
@@ -154,8 +155,12 @@ class Outgoing:
         while not (self._closed or self.ended):
             self._crew.changed.clear()
             now = self._clock.monotonic()
+            if self._opened and now - self._said_at > self._config.silence_seconds:
+                # The loop was blocked. The scheduler has hung up: what is said here is lost.
+                break
             message = self._next(now)
             if message is not None:
+                self._said_at = now
                 self._ping_at = now + self._config.ping_seconds
                 return message
             await self._wait(now)
@@ -170,7 +175,7 @@ class Outgoing:
         if crew.slots_changed or now >= self._holdings_at:
             return self._holdings(now)
         # Before the outcomes, so that what an attempt wrote arrives while its grant lives.
-        if crew.output and (crew.ledger.unsent or self._flush_is_due(now)):
+        if crew.output and (crew.ledger.unsent or crew.leaving or self._flush_is_due(now)):
             self._flush_at = None
             self._queue.extend(crew.output.take())
             return self._queue.popleft()

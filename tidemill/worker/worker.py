@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from tidemill.ports.clock import Clock
 from tidemill.ports.entropy import Entropy
+from tidemill.worker.attempt import Attempt
 from tidemill.worker.config import WorkerConfig
 from tidemill.worker.crew import Crew
 from tidemill.worker.executor import Executor
@@ -49,6 +50,11 @@ class Worker:
         self._session: Session | None = None
         self._connection: asyncio.Task[None] | None = None
 
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """What runs right now; other threads may ask."""
+        return self._crew.attempts
+
     async def run(self) -> Departure:
         """Work until drained; WorkerRefused when a scheduler does not want this worker."""
         self._crew.output.on_first = _waker(self._crew.changed)
@@ -77,7 +83,8 @@ class Worker:
         await self._crew.idle.wait()  # bounded: an attempt that does not stop is called stuck
         self._crew.leave()
         if self._connection is not None:
-            if self._crew.held or self._is_welcome:  # otherwise there is nobody to take leave of
+            owing = self._crew.held or self._crew.output
+            if owing or self._is_welcome:  # otherwise there is nobody to take leave of
                 await asyncio.wait([self._connection], timeout=self._config.goodbye_seconds)
             self._connection.cancel()
 

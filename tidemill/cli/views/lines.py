@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from tidemill.cli.views.model import RunModel, TaskLine
 from tidemill.cli.views.text import clock_time, duration, first_line, plural, printable
+from tidemill.cli.views.words import after_attempts, because
 from tidemill.domain.facts import Fact, FactType
 from tidemill.domain.identifiers import SECOND, Moment
 from tidemill.domain.task_run import TaskState
@@ -13,7 +15,11 @@ from tidemill.domain.task_run import TaskState
 EVERY_TASK_MAX = 200
 """Runs with more tasks than this tell only what goes wrong, and how far they are."""
 
+NOTICES_HELD_MAX = 100
 _PROGRESS_EVERY = 2 * SECOND
+_NOTICE_HELD = SECOND * 3 // 10
+"""What happened before a notice is told within this time, since facts come through the store."""
+
 _TROUBLE = frozenset({FactType.TASK_RETRYING, FactType.TASK_FAILED})
 _QUIET = frozenset({FactType.TASK_READY, FactType.TASK_REOPENED})
 
@@ -28,15 +34,18 @@ class LineView:
         names = (model.lines[position].name for position in model.order)
         self._width = min(32, max(map(len, names), default=0))
         self._told_at: Moment = 0
+        self._held: deque[tuple[Moment, str]] = deque()
 
     def __enter__(self) -> LineView:
         return self
 
     def __exit__(self, *_: object) -> None:
-        return None
+        while self._held:
+            self._release()
 
     def show(self, fact: Fact, line: TaskLine | None) -> None:
         """Tell one fact that the model has taken in."""
+        self._release_until(fact.at)
         if line is None or fact.type in _QUIET:
             return
         if not self._brief or fact.type in _TROUBLE:
@@ -46,11 +55,22 @@ class LineView:
             self._write(f"{clock_time(fact.at)}  {_counts(self._model)}")
 
     def notice(self, text: str, now: Moment) -> None:
-        """Tell something that is not about a task."""
-        self._write(f"{clock_time(now)}  {printable(text)}")
+        """Tell something that is not about a task, in its turn."""
+        self._held.append((now, printable(text)))
+        if len(self._held) > NOTICES_HELD_MAX:
+            self._release()
 
     def refresh(self, now: Moment) -> None:
-        """Nothing moves between two lines."""
+        """Nothing moves between two lines; notices have waited long enough."""
+        self._release_until(now - _NOTICE_HELD)
+
+    def _release_until(self, moment: Moment) -> None:
+        while self._held and self._held[0][0] <= moment:
+            self._release()
+
+    def _release(self) -> None:
+        at, text = self._held.popleft()
+        self._write(f"{clock_time(at)}  {text}")
 
     def _name(self, line: TaskLine) -> str:
         return printable(line.name).ljust(self._width)
@@ -65,11 +85,12 @@ def _happened(fact: Fact, line: TaskLine) -> str:
             took = duration(fact.at - line.started_at) if line.started_at is not None else "?"
             return f"succeeded in {took}{attempt}"
         case FactType.TASK_RETRYING if fact.state == TaskState.READY:
-            return f"lost its worker in attempt {line.attempt - 1}, runs again"
+            return f"lost its worker in attempt {line.attempt}, runs again"
         case FactType.TASK_RETRYING:
             return f"attempt {line.attempt} failed, trying again: {first_line(fact.error or '')}"
         case FactType.TASK_FAILED:
-            return f"FAILED ({fact.reason}){attempt}: {first_line(fact.error or '')}"
+            tried = after_attempts(line.attempt)
+            return f"FAILED {tried}: {because(fact.reason)}: {first_line(fact.error or '')}"
         case _:
             return fact.state.lower().replace("_", " ")
 

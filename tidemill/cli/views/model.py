@@ -31,7 +31,7 @@ class TaskLine:
     name: str
     depth: int
     state: TaskState = TaskState.PENDING
-    attempt: int = 1
+    attempt: int = 0  # how many have begun
     started_at: Moment | None = None
     ended_at: Moment | None = None
     note: str = ""
@@ -80,9 +80,9 @@ class RunModel:
         for task in tasks:
             line = self.lines[task.node]
             self._move(line, task.state)
-            line.attempt = task.attempt
+            line.attempt = task.epoch
             line.started_at, line.ended_at = task.started_at, task.ended_at
-            line.note = task.error.message if task.error else ""
+            line.note = f"{task.error.type}: {task.error.message}" if task.error else ""
 
     def apply(self, fact: Fact) -> TaskLine | None:
         """Let one fact change the model; return the task concerned when a view shows it."""
@@ -91,7 +91,7 @@ class RunModel:
             return None
         line = self.lines[fact.position]
         self._move(line, TaskState(fact.state))
-        line.attempt = max(1, fact.attempt)
+        line.attempt = fact.epoch
         if fact.type is FactType.TASK_STARTED:
             line.started_at, line.note = fact.at, ""
         line.progress = None
@@ -103,9 +103,14 @@ class RunModel:
         """Positions to show, in order: all when they fit, else the most interesting ones."""
         if len(self.order) <= lines_max:
             return self.order
-        states = (*INTEREST, TaskState.PENDING, *(ENDED - {TaskState.FAILED}))
-        candidates = chain.from_iterable(self.by_state[state] for state in states)
-        return sorted(islice(candidates, lines_max), key=self.rank.__getitem__)
+        failed = self.by_state[TaskState.FAILED]
+        states = (*INTEREST[1:], TaskState.PENDING, *(ENDED - {TaskState.FAILED}))
+        others = chain.from_iterable(self.by_state[state] for state in states)
+        # However many have failed, half of the lines are left for what still moves.
+        chosen = list(islice(failed, lines_max // 2))
+        chosen += islice(others, lines_max - len(chosen))
+        chosen += islice(failed, lines_max // 2, lines_max // 2 + lines_max - len(chosen))
+        return sorted(chosen, key=self.rank.__getitem__)
 
     def _move(self, line: TaskLine, state: TaskState) -> None:
         shown = line.position in self.by_state[line.state]

@@ -19,6 +19,7 @@ from tidemill.cli.views.text import (
     printable_block,
     table,
 )
+from tidemill.cli.views.words import after_attempts, because, ending
 from tidemill.domain.identifiers import Moment
 from tidemill.domain.plan import Plan
 from tidemill.domain.run import RUN_ENDED, Run, RunState
@@ -28,6 +29,7 @@ from tidemill.runtime.inspection import RunPicture, TaskReport, parents_awaited
 from tidemill.runtime.leftovers import LEFT
 
 VALUE_CHARACTERS_MAX = 20_000
+INPUT_CHARACTERS_MAX = 2_000
 INDENT = "    "
 
 
@@ -41,20 +43,33 @@ def run_heading(run: Run, now: Moment, *, owned: bool) -> Iterator[str]:
         yield f"took      {duration((run.ended_at or now) - run.started_at)}"
     if run.generation > 1:
         yield f"reopened  {plural(run.generation - 1, 'time')}"
+    if run.labels:
+        labels = ", ".join(f"{name}={value}" for name, value in sorted(run.labels.items()))
+        yield f"labels    {printable(labels)}"
+
+
+def run_input(data: bytes) -> Iterator[str]:
+    """The input of a run, unless there was none."""
+    if data not in {b"", b"null", b"{}"}:
+        yield from ("", "input", *_indented(json_text(data, INPUT_CHARACTERS_MAX)))
 
 
 def run_state(run: Run, *, owned: bool) -> str:
     """The state of a run in a word, and why it is not moving if it is not."""
     if run.state in RUN_ENDED:
-        return f"{run.state} ({run.reason})" if run.reason is not None else str(run.state)
+        return ending(run.state, run.reason)
     if run.quarantine is not None:
         return f"{run.state} ({printable(run.quarantine)})"
     if not owned:
         return f"{run.state} ({LEFT})"
-    return f"{run.state} (stopping: {run.stop})" if run.stop is not None else str(run.state)
+    return (
+        f"{run.state} (stopping: {because(run.stop)})" if run.stop is not None else str(run.state)
+    )
 
 
-def task_table(picture: RunPicture, rows_max: int, now: Moment) -> Iterator[str]:
+def task_table(
+    picture: RunPicture, rows_max: int, now: Moment, width: int | None = None
+) -> Iterator[str]:
     """The tasks of a run, what each waiting one waits for, and how far the running ones are."""
     plan, tasks = picture.plan, picture.tasks
     seen = [task for task in tasks.values() if task.kind is TaskKind.TASK or _went_wrong(task)]
@@ -63,13 +78,13 @@ def task_table(picture: RunPicture, rows_max: int, now: Moment) -> Iterator[str]
         (
             printable(plan.nodes[task.node].id),
             str(task.state),
-            str(task.attempt) if task.epoch else "",
+            str(task.epoch) if task.epoch else "",
             _took(task, now),
             _remark(task, picture, now),
         )
         for task in chosen
     ]
-    yield from table(("TASK", "STATE", "ATTEMPT", "TOOK", ""), rows)
+    yield from table(("TASK", "STATE", "ATTEMPTS", "TOOK", ""), rows, width)
     if len(chosen) < len(seen):
         yield f"… {plural(len(seen) - len(chosen), 'task')} more: --all shows every one"
     missing = len(plan.nodes) - len(tasks)
@@ -86,19 +101,18 @@ def run_output(run: Run, output: bytes | None) -> Iterator[str]:
 def task_report(report: TaskReport, now: Moment) -> Iterator[str]:
     """One task with all that is kept about it; the failure last, where the eye ends."""
     task = report.task
-    reason = f" ({task.reason})" if task.reason is not None else ""
     yield f"task      {printable(report.name)}"
     yield f"run       {report.run.id} ({printable(report.run.workflow)})"
-    yield f"state     {task.state}{reason}"
+    yield f"state     {ending(task.state, task.reason)}"
     yield f"executor  {printable(report.executor)}"
-    yield f"attempts  {task.attempt if task.epoch else 0}"
+    yield f"attempts  {task.epoch}"
     yield f"took      {_took(task, now)}" if task.started_at is not None else "took      -"
     if report.params:
         yield from _block("params", report.params)
     yield from _block("input", report.input)
     yield from _earlier_attempts(report)
     if report.logs.get(task.epoch):
-        yield from _text(f"output of attempt {task.attempt}", report.logs[task.epoch])
+        yield from _text(f"output of attempt {task.epoch}", report.logs[task.epoch])
     if report.result is not None:
         yield "result"
         yield from _indented(json_text(bytes(report.result), VALUE_CHARACTERS_MAX))
@@ -111,7 +125,8 @@ def task_report(report: TaskReport, now: Moment) -> Iterator[str]:
 def failure_report(report: TaskReport) -> Iterator[str]:
     """How a failed run ends: the failing task's output, input and the user's own traceback."""
     task = report.task
-    yield f"task {printable(report.name)} failed ({task.reason}) at attempt {task.attempt}"
+    tried = after_attempts(task.epoch)
+    yield f"task {printable(report.name)} failed {tried}: {because(task.reason)}"
     if report.logs.get(task.epoch):
         yield from _text("output", report.logs[task.epoch])
     yield from _block("input", report.input)
@@ -165,10 +180,13 @@ def _went_wrong(task: TaskRun) -> bool:
 
 
 def _most_telling(tasks: list[TaskRun], rows_max: int) -> list[TaskRun]:
-    """Failures first, then what moves, then what waits; shown in the order of the definition."""
+    """Failures, but not all when there are many, then what moves, then what waits; in order."""
     order = {state: place for place, state in enumerate(_TELLING)}
     ranked = sorted(tasks, key=lambda task: (order.get(task.state, len(order)), task.position))
-    return sorted(ranked[:rows_max], key=lambda task: task.position)
+    failed = sum(_went_wrong(task) for task in tasks)
+    kept = min(failed, rows_max // 2)
+    chosen = [*ranked[:kept], *ranked[failed:], *ranked[kept:failed]][:rows_max]
+    return sorted(chosen, key=lambda task: task.position)
 
 
 _TELLING = (
@@ -184,7 +202,7 @@ _TELLING = (
 def _earlier_attempts(report: TaskReport) -> Iterator[str]:
     for attempt in report.attempts:
         took = "" if attempt.started_at is None else duration(attempt.ended_at - attempt.started_at)
-        yield f"attempt {attempt.attempt}: {attempt.reason} after {took or 'no time'}"
+        yield f"attempt {attempt.epoch}: {because(attempt.reason)} after {took or 'no time'}"
         if report.logs.get(attempt.epoch):
             yield from _text("  output", report.logs[attempt.epoch])
         if attempt.error is not None:

@@ -17,6 +17,9 @@ _STEERING_BUT_LAYOUT = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
 
+LAST_COLUMN_MIN = 21
+NAME_COLUMN_MIN = 8
+
 
 def printable(text: str) -> str:
     """One line of text from anywhere, safe to print: what would steer a terminal is spelled out."""
@@ -38,7 +41,7 @@ def shortened(text: str, characters_max: int) -> str:
 def first_line(text: str, characters_max: int = 120) -> str:
     """What fits into one line of a list."""
     line = printable(text.strip().partition("\n")[0])
-    return line if len(line) <= characters_max else line[: characters_max - 1] + "…"
+    return cut(line, characters_max)
 
 
 def json_text(data: bytes, characters_max: int) -> str:
@@ -71,6 +74,11 @@ def date_time(moment: Moment) -> str:
     return _local(moment).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def short_date_time(moment: Moment) -> str:
+    """A day of this year or the last, and a time, here."""
+    return _local(moment).strftime("%m-%d %H:%M")
+
+
 def short_id(run_id: str) -> str:
     """The end of a run id, which differs between runs that began together."""
     return run_id[-8:]
@@ -88,14 +96,40 @@ def listing(names: Sequence[str], names_max: int = 3) -> str:
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns aligned with blanks; the last one is as long as it likes."""
-    columns = list(zip(headings, *rows, strict=True))
-    widths = [max(map(len, column)) for column in columns]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+def table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    width: int | None = None,
+    *,
+    names: int = 0,
+) -> list[str]:
+    """Columns aligned with blanks, cut to fit the width if there is one.
+
+    The last column, which tells the most words, gives way first; then column number `names`.
+    """
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    if width is not None:
+        widths = _fitted(widths, width - 2 * (len(widths) - 1), names)
+    lines = (
+        "  ".join(
+            cut(cell, wide).ljust(wide) for cell, wide in zip(row, widths, strict=True)
+        ).rstrip()
         for row in (headings, *rows)
-    ]
+    )
+    return [line if width is None else cut(line, width) for line in lines]
+
+
+def _fitted(widths: list[int], room: int, names: int) -> list[int]:
+    *columns, last = widths
+    kept = min(last, LAST_COLUMN_MIN)
+    too_much = sum(columns) + kept - room
+    columns[names] -= max(0, min(columns[names] - NAME_COLUMN_MIN, too_much))
+    return [*columns, max(1, min(last, room - sum(columns)))]
+
+
+def cut(text: str, characters_max: int) -> str:
+    """The text, or as much of it as fits with an ellipsis."""
+    return text if len(text) <= characters_max else text[: max(0, characters_max - 1)] + "…"
 
 
 def _local(moment: Moment) -> datetime:

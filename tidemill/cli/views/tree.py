@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
 from tidemill.cli.views.model import RunModel, TaskLine
 from tidemill.cli.views.text import duration, first_line, plural, printable
 from tidemill.domain.facts import Fact
-from tidemill.domain.identifiers import Moment
+from tidemill.domain.identifiers import SECOND, Moment
 from tidemill.domain.task_run import TaskState
 
 DEPTH_MAX = 8
 """Deeper tasks are not indented further: a chain of thousands would leave the screen."""
 
 NOTICES_MAX = 3
-MARGIN_LINES = 6
+MARGIN_LINES = 3  # the heading, the count of hidden tasks, and the line of the cursor
 LINES_MIN = 5
-NAME_CHARACTERS_MAX = 40
+BAR_CELLS = 24
+TOOK_CELLS = 11
+ATTEMPT_CELLS = 10
+FIXED_CELLS = 2 + 1 + TOOK_CELLS + 1 + ATTEMPT_CELLS
+"""The icon, how long it took, the attempt, and the blanks before each: these never give way."""
+
+BAR_ROOM_CELLS = 30  # with less room for it, a note is better used for words
 
 _LOOKS: dict[TaskState, tuple[str, str, str]] = {
     TaskState.PENDING: ("·", "dim", "waits"),
@@ -49,6 +53,7 @@ class TreeView:
         self._notices: deque[Text] = deque(maxlen=NOTICES_MAX)
         self._spinner = Spinner("dots", style="bold cyan")
         self._now: Moment = 0
+        self._longest = max((cell_len(_indented(line)) for line in model.lines), default=0)
         self._live = Live(
             console=console,
             auto_refresh=False,  # a thread would draw the model while facts change it
@@ -77,43 +82,70 @@ class TreeView:
         self._live.refresh()
 
     def _draw(self) -> RenderableType:
-        rows = Table.grid(padding=(0, 1))
-        for _ in range(4):
-            rows.add_column(no_wrap=True)
-        shown = self._model.visible(max(LINES_MIN, self._console.height - MARGIN_LINES))
-        for position in shown:
-            rows.add_row(*self._row(self._model.lines[position]))
+        room = self._room()
+        shown = self._model.visible(room)
+        rows = [self._row(self._model.lines[position]) for position in shown]
         hidden = len(self._model.order) - len(shown)
         if hidden > 0:
-            rows.add_row("", Text(f"⋮ {plural(hidden, 'task')} more", style="dim"), "", "")
-        return Group(self._heading(), rows, *self._notices)
+            rows.append(Text(f"  ⋮ {plural(hidden, 'task')} more", style="dim"))
+        return Group(self._heading(room), *rows, *self._notices)
 
-    def _heading(self) -> RenderableType:
-        model = self._model
-        heading = Table.grid(padding=(0, 1))
-        bar = ProgressBar(total=max(1, len(model.order)), completed=model.ended, width=24)
-        counts = Text(f"{model.ended:,}/{len(model.order):,}", style="bold")
-        heading.add_row(Text(printable(model.workflow), style="bold"), bar, counts, self._tally())
-        return heading
+    def _room(self) -> int:
+        """How many tasks fit between the heading and the notices."""
+        width = self._console.width
+        said = sum(1 + (notice.cell_len - 1) // width for notice in self._notices)
+        return max(LINES_MIN, self._console.height - MARGIN_LINES - said)
 
-    def _tally(self) -> Text:
-        """How many tasks in each state, when there are too many to see."""
-        if len(self._model.order) <= self._console.height - MARGIN_LINES:
-            return Text("")
-        text = Text()
-        for state, count in self._model.counts():
-            symbol, style, _ = _LOOKS[state]
-            text.append(f"{symbol or '▶'} {count:,}  ", style=style)
+    def _width(self) -> int:
+        """What a line may fill: the ^C of an interrupt must not push the last one over."""
+        return max(20, self._console.width - 2)
+
+    def _heading(self, room: int) -> Text:
+        """The workflow and how far it is; by state as well, when there is too much to see."""
+        model, width = self._model, self._width()
+        counts = f"{model.ended:,}/{len(model.order):,}"
+        cells = min(BAR_CELLS, max(4, width // 4))
+        filled = cells * model.ended // max(1, len(model.order))
+        name = Text(printable(model.workflow), style="bold")
+        name.truncate(max(1, width - cells - len(counts) - 2), overflow="ellipsis")
+        text = Text.assemble(
+            name,
+            " ",
+            ("━" * filled, "green"),
+            ("─" * (cells - filled), "dim"),
+            " ",
+            (counts, "bold"),
+        )
+        if len(model.order) > room:
+            for state, count in model.counts():
+                symbol, style, _ = _LOOKS[state]
+                text.append(f"  {symbol or '▶'} {count:,}", style=style)
+        text.truncate(width, overflow="ellipsis")
         return text
 
-    def _row(self, line: TaskLine) -> Iterator[RenderableType]:
+    def _row(self, line: TaskLine) -> Text:
+        """Columns of fixed width, so that nothing moves sideways; the note gives way first."""
         symbol, style, word = _LOOKS[line.state]
-        yield self._spinner if line.state is TaskState.RUNNING else Text(symbol, style=style)
-        name = first_line(line.name, NAME_CHARACTERS_MAX)
-        yield Text("  " * min(line.depth, DEPTH_MAX) + name, style=style)
+        width = self._width()
+        name = Text(_indented(line), style=style)
+        name_cells = max(1, min(self._longest, width - FIXED_CELLS))
+        name.truncate(name_cells, overflow="ellipsis", pad=True)
         attempt = f"attempt {line.attempt}" if line.attempt > 1 else ""
-        yield Text(f"{self._elapsed(line):>9}  {attempt}", style="dim")
-        yield self._remark(line, word)
+        numbers = f" {self._elapsed(line):>{TOOK_CELLS}} {attempt:<{ATTEMPT_CELLS}}"
+        row = Text.assemble(self._icon(line, symbol, style), " ", name, (numbers, "dim"))
+        room = width - row.cell_len - 1
+        note = self._remark(line, word, with_bar=room >= BAR_ROOM_CELLS)
+        if not note or room < 2:
+            return row
+        note.truncate(room, overflow="ellipsis")
+        return Text.assemble(row, " ", note)
+
+    def _icon(self, line: TaskLine, symbol: str, style: str) -> Text:
+        if line.state is not TaskState.RUNNING:
+            return Text(symbol, style=style)
+        turned = self._spinner.render(self._now / SECOND)
+        assert isinstance(turned, Text), "a spinner without words is text"
+        return turned
 
     def _elapsed(self, line: TaskLine) -> str:
         if line.started_at is None:
@@ -122,12 +154,12 @@ class TreeView:
             return duration(self._now - line.started_at)
         return duration(line.ended_at - line.started_at) if line.ended_at is not None else ""
 
-    def _remark(self, line: TaskLine, word: str) -> RenderableType:
+    def _remark(self, line: TaskLine, word: str, *, with_bar: bool) -> Text:
         match line.state:
             case TaskState.RUNNING if line.progress is not None:
                 filled = round(12 * min(1.0, max(0.0, line.progress)))
-                bar = "█" * filled + "░" * (12 - filled)
-                return Text(f"{bar} {line.progress:4.0%} {first_line(line.note, 60)}")
+                bar = "█" * filled + "░" * (12 - filled) + " " if with_bar else ""
+                return Text(f"{bar}{line.progress:4.0%} {first_line(line.note, 60)}")
             case TaskState.FAILED | TaskState.BACKOFF:
                 return Text(f"{word}: {first_line(line.note, 100)}", style="red")
             case TaskState.PENDING if line.joins:
@@ -136,3 +168,7 @@ class TreeView:
                 return Text("")
             case _:
                 return Text(word, style="dim")
+
+
+def _indented(line: TaskLine) -> str:
+    return "  " * min(line.depth, DEPTH_MAX) + printable(line.name)

@@ -130,12 +130,14 @@ class Progress(_message.Message):
     def __init__(self, reports: _Optional[_Iterable[_Union[ProgressReport, _Mapping]]] = ...) -> None: ...
 
 class LogText(_message.Message):
-    __slots__ = ("token", "text")
+    __slots__ = ("token", "text", "dropped")
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
     token: Token
     text: str
-    def __init__(self, token: _Optional[_Union[Token, _Mapping]] = ..., text: _Optional[str] = ...) -> None: ...
+    dropped: int
+    def __init__(self, token: _Optional[_Union[Token, _Mapping]] = ..., text: _Optional[str] = ..., dropped: _Optional[int] = ...) -> None: ...
 
 class Logs(_message.Message):
     __slots__ = ("chunks",)

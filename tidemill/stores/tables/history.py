@@ -11,6 +11,26 @@ from tidemill.stores.rows import attempt_to_row
 from tidemill.stores.statements import Statements
 
 
+class _Tail:
+    """The chunks of one attempt that follow each other without a gap."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._dropped = 0
+
+    def add(self, chunk: LogChunk) -> None:
+        """Append; what lies before a gap is worth no more than the gap."""
+        if chunk.dropped:
+            self._dropped += chunk.dropped + sum(map(len, self._parts))
+            self._parts.clear()
+        self._parts.append(chunk.text.encode(errors="replace"))
+
+    def kept(self, bytes_max: int) -> tuple[bytes, int]:
+        """The last bytes, and how many came before them."""
+        text = b"".join(self._parts)
+        return text[-bytes_max:], self._dropped + max(0, len(text) - bytes_max)
+
+
 class History:
     """Implements ports.store.HistoryTable."""
 
@@ -28,11 +48,9 @@ class History:
         await self._statements.execute_batch("add_result", rows)
 
     async def add_logs(self, chunks: Sequence[LogChunk], bytes_max: int) -> None:
-        """Append output of attempts, keeping the last `bytes_max` bytes of each attempt."""
-        joined: dict[Token, list[bytes]] = {}
+        """Append output of attempts: the last `bytes_max` bytes of each, the rest is counted."""
+        tails: dict[Token, _Tail] = {}
         for chunk in chunks:
-            joined.setdefault(chunk.token, []).append(chunk.text.encode(errors="replace"))
-        rows = [
-            (*token, b"".join(joined[token])[-bytes_max:], bytes_max) for token in sorted(joined)
-        ]
+            tails.setdefault(chunk.token, _Tail()).add(chunk)
+        rows = [(*token, *tails[token].kept(bytes_max), bytes_max) for token in sorted(tails)]
         await self._statements.execute_batch("add_log", rows)

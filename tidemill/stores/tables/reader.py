@@ -53,8 +53,7 @@ class StoreReader:
     async def logs(self, key: TaskKey) -> Mapping[int, str]:
         """The kept output of a task's attempts, by epoch."""
         rows = await self._statements.fetch("list_logs", *key)
-        # What was cut off may leave a part of a character at the beginning.
-        return {row[0]: row[1].decode(errors="ignore") for row in rows}
+        return {epoch: _output(data, dropped) for epoch, data, dropped in rows}
 
     async def dead_letters(self, query: DeadQuery) -> list[TaskRun]:
         """A page of FAILED tasks."""
@@ -67,3 +66,10 @@ class StoreReader:
     async def sessions(self) -> list[Session]:
         """Sessions that are open and unexpired."""
         return [session_from_row(row) for row in await self._statements.fetch("list_sessions")]
+
+
+def _output(data: bytes, dropped: int) -> str:
+    """What is kept, after a line about what is not."""
+    # What was cut off may leave a part of a character at the beginning.
+    text = data.decode(errors="ignore")
+    return f"… {dropped} bytes of earlier output dropped …\n{text}" if dropped else text

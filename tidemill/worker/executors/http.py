@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import contextvars
+import logging
+from collections.abc import Collection, Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Annotated, Any, Literal
@@ -14,13 +16,14 @@ from msgspec import UNSET, Meta, UnsetType
 
 from tidemill.domain.identifiers import SECOND, Moment
 from tidemill.worker.executor import Call, Executor, Workshop, problems_of, read_params
-from tidemill.worker.executors.arguments import Argument, argument_text
+from tidemill.worker.executors.arguments import Argument, argument_text, unknown_inputs
 from tidemill.worker.failures import TaskFailure
 
 REDIRECTS_MAX = 5
 BODY_CHARACTERS_SHOWN = 500
 RETRY_STATUSES = frozenset({408, 425, 429})  # of the 4xx; every 5xx is worth another try
 PATIENT_STATUSES = frozenset({429, 503})  # those whose Retry-After is heeded
+_asks = contextvars.ContextVar("tidemill_http_asks", default=False)
 KEPT_HEADERS = ("content-type", "etag", "last-modified", "location", "retry-after", "date")
 
 
@@ -35,6 +38,18 @@ class HttpParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     timeout_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 30.0
 
 
+class _OwnLines(logging.Filter):
+    """Keeps what httpx tells about our requests out of the task's output; users' own requests, in
+    Python functions, are logged as ever."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the line is worth keeping."""
+        return record.levelno >= logging.WARNING or not _asks.get()
+
+
+_own_lines = _OwnLines()
+
+
 class HttpExecutor(Executor):
     """Sends an Idempotency-Key that is the same for every attempt of a task."""
 
@@ -42,14 +57,24 @@ class HttpExecutor(Executor):
         self._clock = workshop.clock
         self._body_bytes_max = workshop.result_bytes_max
         self._client: httpx.AsyncClient | None = None
+        logging.getLogger("httpx").addFilter(_own_lines)  # the same one again changes nothing
 
     def check(self, params: Mapping[str, Any]) -> list[str]:
         """Needs `url`."""
         return problems_of(params, HttpParams)
 
+    def rehearse(self, params: Mapping[str, Any], inputs: Collection[str]) -> list[str]:
+        """Also: the inputs that url and headers take are inputs of the task."""
+        if problems := self.check(params):
+            return problems
+        given = msgspec.convert(params, HttpParams)
+        headers = {f"headers.{name}": value for name, value in given.headers.items()}
+        return unknown_inputs({"url": given.url, **headers}, inputs)
+
     async def run(self, call: Call) -> dict[str, Any]:
         """Make the request and return status, some headers, and the body as JSON or text."""
         params = read_params(call.params, HttpParams)
+        _asks.set(True)  # each attempt is a task with a context of its own
         try:
             async with asyncio.timeout(params.timeout_seconds):
                 response, body = await self._exchange(params, call)

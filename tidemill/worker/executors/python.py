@@ -1,8 +1,8 @@
 """Calls Python functions: coroutines on the loop, others in threads, or either in a child process.
 
 A coroutine that computes without awaiting blocks the loop and with it the pings: its worker loses
-its session after some seconds, and all its tasks run again elsewhere. Use a plain function, or
-`isolation: process`, for work that needs the processor.
+its session after some seconds, and all its tasks run again. Use a plain function, or
+`isolation: process`, for work that needs the processor. A watchdog tells who it was.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ import msgspec
 from tidemill.worker.child import Beat, Line, Raised, Request, Returned, Step
 from tidemill.worker.executor import Call, Executor, Workshop, problems_of, read_params
 from tidemill.worker.failures import TaskFailure
+from tidemill.worker.library import UnknownFunction
 from tidemill.worker.processes import (
     LINGER_SECONDS,
     Command,
@@ -56,11 +57,26 @@ class PythonExecutor(Executor):
         """Needs `function`."""
         return problems_of(params, PythonParams)
 
+    def rehearse(self, params: Mapping[str, Any], inputs: Collection[str]) -> list[str]:
+        """Also: the function exists and takes inputs of these names."""
+        if problems := self.check(params):
+            return problems
+        name: str = params["function"]
+        if name.partition(":")[0] in self._library.broken:
+            return []  # whoever loaded the library knows why
+        try:
+            target = self._find(name)
+        except UnknownFunction as error:
+            return [f"params.function: {error}"]
+        complaint = target.complaint(dict.fromkeys(inputs))
+        return [complaint] if complaint else []
+
     async def run(self, call: Call) -> Any:
         """Call the function where its params and its kind ask for it."""
         params = read_params(call.params, PythonParams)
         target = self._find(params.function)
-        target.check(call.inputs)
+        if complaint := target.complaint(call.inputs):
+            raise TaskFailure("InvalidInputs", complaint, final=True)
         if params.isolation == "process":
             return await self._run_in_child(params.function, call)
         if target.is_coroutine:
@@ -136,14 +152,14 @@ class _Target:
         with suppress(ValueError):  # some built-in callables have none
             self._signature = inspect.signature(function)
 
-    def check(self, inputs: dict[str, Any]) -> None:
-        """Refuse inputs that do not fit before anything runs: no retry will mend them."""
+    def complaint(self, inputs: dict[str, Any]) -> str | None:
+        """Why these inputs do not fit, known before anything runs: no retry will mend them."""
         try:
             if self._signature is not None:
                 self._signature.bind(**inputs)
         except TypeError as error:
-            text = f"inputs: {self._name}: {error}"
-            raise TaskFailure("InvalidInputs", text, final=True) from error
+            return f"inputs: {self._name}: {error}"
+        return None
 
 
 async def _listen(voice: Inlet, call: Call) -> Returned | Raised | None:

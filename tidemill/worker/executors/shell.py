@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from tidemill.worker.executor import Call, Executor, Workshop, problems_of, read_params
-from tidemill.worker.executors.arguments import Argument, argument_text
+from tidemill.worker.executors.arguments import Argument, argument_text, unknown_inputs
 from tidemill.worker.failures import TaskFailure
 from tidemill.worker.processes import Command, Tail, describe_exit
 
@@ -43,7 +43,19 @@ class ShellExecutor(Executor):
 
     def check(self, params: Mapping[str, Any]) -> list[str]:
         """Needs `argv`."""
+        if isinstance(given := params.get("argv"), str):
+            words = ", ".join(given.split())
+            return [f"params.argv: must be a list of words, like [{words}], not one text"]
         return problems_of(params, ShellParams)
+
+    def rehearse(self, params: Mapping[str, Any], inputs: Collection[str]) -> list[str]:
+        """Also: the inputs that argv and env take are inputs of the task."""
+        if problems := self.check(params):
+            return problems
+        given = msgspec.convert(params, ShellParams)
+        words = {f"argv[{place}]": word for place, word in enumerate(given.argv)}
+        variables = {f"env.{name}": value for name, value in given.env.items()}
+        return unknown_inputs(words | variables, inputs)
 
     async def run(self, call: Call) -> dict[str, Any]:
         """Run the command to its end; it is killed with all its children when cancelled."""
@@ -106,11 +118,14 @@ def _result(params: ShellParams, status: int, stdout: Tail, stderr: Tail) -> dic
     if params.output == "json":
         return {"exit_code": status, "stdout": _json(stdout)}
     result: dict[str, Any] = {"exit_code": status, "stdout": stdout.text}
-    if stdout.truncated:
-        result["stdout_bytes"] = stdout.total  # of which only the last ones are kept
     if stderr.total:
         result["stderr"] = stderr.text
-    return result
+    return {**result, **_cut("stdout", stdout), **_cut("stderr", stderr)}
+
+
+def _cut(name: str, tail: Tail) -> dict[str, Any]:
+    """What says that only the last bytes of an output are in the result."""
+    return {f"{name}_bytes": tail.total, f"{name}_truncated": True} if tail.truncated else {}
 
 
 def _json(stdout: Tail) -> Any:

@@ -44,7 +44,7 @@ ORDER BY epoch;
 
 -- name: list_logs
 -- Index: primary key.
-SELECT epoch, data
+SELECT epoch, data, dropped
 FROM attempt_log
 WHERE run_id = $1 AND position = $2
 ORDER BY epoch;

@@ -1,0 +1,207 @@
+"""The known bugs: each a change of production code or SQL, each to be caught within its budget."""
+
+from __future__ import annotations
+
+from tests.simulation.mutants.surgery import Cut, Mutant, QueryCut, SchemaCut
+
+ADVANCE = "tidemill.domain.transitions:advance"
+TURN = "tidemill.scheduler.turn:Turn.run"
+GUARD = "if state not in GRANTED or event.epoch != task.epoch:"
+BEGIN = "        async with store.transaction() as tx:\n"
+TASK_TRIGGER = SchemaCut("DROP TRIGGER task_moves")
+
+MUTANTS = (
+    Mutant(
+        name="no fencing",
+        invariants=("I3",),
+        seeds_max=200,
+        cuts=(Cut(ADVANCE, GUARD, "if state not in GRANTED:"),),
+    ),
+    Mutant(
+        name="fence check outside the transaction",
+        invariants=("I1", "I3", "I6", "I8", "I12"),
+        seeds_max=400,
+        cuts=(
+            TASK_TRIGGER,
+            Cut(
+                TURN,
+                BEGIN,
+                "        async with store.transaction() as early:\n"
+                "            tokens = [i.token for i in self.items if isinstance(i, TaskItem)]\n"
+                "            self.early = await early.tasks.lock([token.key for token in tokens])\n"
+                + BEGIN,
+            ),
+            Cut(
+                "tidemill.scheduler.turn:Turn._apply",
+                "await book.load(item.token.key for item in here if isinstance(item, TaskItem))",
+                "book.supply([row for row in self.early if row.run_id in book.ledgers])",
+            ),
+        ),
+    ),
+    Mutant(
+        name="rescue without a state guard",
+        invariants=("I8",),
+        seeds_max=400,
+        cuts=(
+            TASK_TRIGGER,
+            Cut(
+                ADVANCE,
+                "    match event:\n",
+                "    match event:\n"
+                "        case Lost() if event.epoch == task.epoch and state not in GRANTED:\n"
+                "            bare = msgspec.structs.replace(\n"
+                "                task, told=None, ended_at=None, ended_no=None)\n"
+                "            return Transition(_ready(bare, node, now))\n",
+            ),
+        ),
+    ),
+    Mutant(
+        name="claim by check-then-act",
+        invariants=("I3", "I6"),
+        seeds_max=100,
+        cuts=(
+            Cut(
+                TURN,
+                BEGIN,
+                "        async with store.transaction() as early:\n"
+                "            lanes = [*backlog.lanes(alone=False), *backlog.lanes(alone=True)]\n"
+                "            backlog.early = {\n"
+                "                ready: await early.tasks.claim(\n"
+                "                    ready.lane, floor=belief.floor, limit=9, alone=ready.alone)\n"
+                "                for ready, belief in lanes}\n" + BEGIN,
+            ),
+            Cut(
+                "tidemill.scheduler.admission:Admission._claim",
+                "claim = await self._tx.tasks.claim(\n"
+                "            ready.lane, floor=belief.floor, limit=limit, alone=ready.alone\n"
+                "        )",
+                "early = self._backlog.early[ready]; "
+                "claim = type(early)(early.tasks[:limit], early.floor)",
+            ),
+        ),
+    ),
+    Mutant(
+        name="dependency rule any instead of all",
+        invariants=("I5",),
+        seeds_max=50,
+        cuts=(
+            Cut(
+                "tidemill.domain.transitions:_counted",
+                "if counted.waiting:",
+                "if counted.waiting and not event.endings:",
+            ),
+        ),
+    ),
+    Mutant(
+        name="heartbeat without epoch check",
+        invariants=("I4",),
+        seeds_max=600,
+        cuts=(
+            Cut(
+                ADVANCE,
+                GUARD,
+                "if state not in GRANTED or (\n"
+                "                event.epoch != task.epoch and not isinstance(event, Adopted)):",
+            ),
+            Cut(
+                "tidemill.scheduler.handover:Handovers._hand_over",
+                "[task.token for task in await tx.sessions.held(old)]",
+                "[*(task.token for task in await tx.sessions.held(old)), *sorted(held)]",
+            ),
+        ),
+    ),
+    Mutant(
+        name="no sweeper for lost messages",
+        invariants=("I2", "I10"),
+        seeds_max=400,
+        cuts=(
+            Cut(
+                "tidemill.scheduler.service:Scheduler._look_around",
+                "await self.desk.look()",
+                "pass",
+            ),
+        ),
+    ),
+    Mutant(
+        name="no lease reaper",
+        invariants=("I2",),
+        seeds_max=100,
+        cuts=(QueryCut("lost_tasks", "LIMIT ?1", "LIMIT 0 * ?1"),),
+    ),
+    Mutant(
+        name="publish before commit",
+        invariants=("I6",),
+        seeds_max=50,
+        cuts=(
+            Cut(
+                TURN,
+                "            await book.write()\n",
+                "            from tidemill.protocol.messages import Assignments\n"
+                "            from tidemill.scheduler.assignments import _assignment\n"
+                "            for grant in admission.grants:\n"
+                "                one = _assignment(grant, b'{}', {})\n"
+                "                grant.session.send(Assignments((one,)))\n"
+                "            await book.write()\n",
+            ),
+        ),
+    ),
+    Mutant(
+        name="retry count not persisted",
+        invariants=("I12",),
+        seeds_max=50,
+        cuts=(QueryCut("save_task", "failures = ?5, ", "failures = failures + 0 * ?5, "),),
+    ),
+    Mutant(
+        name="child counter lowered twice on a doubled report",
+        invariants=("I5",),
+        seeds_max=400,
+        cuts=(
+            Cut(
+                ADVANCE,
+                "    match event:\n",
+                "    match event:\n"
+                "        case Succeeded() if state is TaskState.SUCCEEDED:\n"
+                "            return Transition(_ended(task, state, node, now))\n",
+            ),
+            QueryCut("add_result", "INSERT INTO", "INSERT OR REPLACE INTO"),
+        ),
+    ),
+    Mutant(
+        name="run settled while a retry is pending",
+        invariants=("I13",),
+        seeds_max=50,
+        cuts=(
+            Cut(
+                "tidemill.domain.ledger:Ledger._record",
+                "if after.state in ENDED and before.state not in ENDED:",
+                "if after.state in {*ENDED, TaskState.BACKOFF} and before.state not in ENDED:",
+            ),
+        ),
+    ),
+    Mutant(
+        name="cancel that leaves a live lease",
+        invariants=("I4",),
+        seeds_max=50,
+        cuts=(
+            Cut(
+                "tidemill.domain.transitions:_stopped",
+                "if task.state is TaskState.RUNNING:",
+                "if False:",
+            ),
+        ),
+    ),
+    Mutant(
+        name="outbox row deleted before publish",
+        invariants=("I6",),
+        seeds_max=200,
+        cuts=(
+            QueryCut(
+                "prune_outbox",
+                "FROM outbox INDEXED BY outbox_position\n"
+                "        WHERE position <= "
+                "(SELECT min(position) FROM outbox_cursor WHERE name <> '$stamped')\n",
+                "FROM outbox\n",
+            ),
+        ),
+    ),
+)

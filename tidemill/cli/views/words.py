@@ -1,0 +1,37 @@
+"""States and reasons in the words of a person who did not write the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from tidemill.cli.views.text import plural
+from tidemill.domain.task_run import Reason
+
+_REASONS: Mapping[Reason, str] = {
+    Reason.EXHAUSTED: "retries exhausted",
+    Reason.FINAL_ERROR: "an error that no retry can mend",
+    Reason.FAILED: "failed",
+    Reason.TIMEOUT: "took too long",
+    Reason.LOST: "its worker was lost",
+    Reason.RELEASED: "handed back",
+    Reason.CANCELLED: "cancelled",
+    Reason.TASK_FAILED: "a task failed",
+}
+
+
+def because(reason: str | None) -> str:
+    """Why something ended, as facts and rows have it."""
+    return _REASONS[Reason(reason)] if reason is not None else "no reason given"
+
+
+def ending(state: StrEnum, reason: Reason | None) -> str:
+    """A state, and why, unless the state says it already."""
+    if reason is None or reason.upper() == state:
+        return str(state)
+    return f"{state}: {because(reason)}"
+
+
+def after_attempts(begun: int) -> str:
+    """How often a task was tried before it ended."""
+    return f"after {plural(begun, 'attempt')}" if begun else "before its first attempt"

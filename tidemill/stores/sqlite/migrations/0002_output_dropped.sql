@@ -1,0 +1,2 @@
+-- How many bytes of an attempt's output were written before those that are kept.
+ALTER TABLE attempt_log ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;
