@@ -12,7 +12,7 @@ import pytest
 from tidemill.domain.errors import Conflict, InvalidInput, StoreOwned, Unavailable
 from tidemill.domain.identifiers import RunId
 from tidemill.domain.workflow import TaskSpec, Workflow
-from tidemill.runtime.config import EmbeddedSettings, parse_store, serving
+from tidemill.runtime.config import EmbeddedSettings, StoreAddress, parse_store, serving
 from tidemill.runtime.control import (
     Answer,
     AskProgress,
@@ -25,6 +25,7 @@ from tidemill.runtime.control import (
 from tidemill.runtime.owner import OwnerCard, find_owner, lock_path, private_folder, take_ownership
 from tidemill.runtime.supervisor import Supervisor, WorkerDied
 from tidemill.runtime.system import SystemClock
+from tidemill.runtime.wiring import check_place, open_store
 
 ME = OwnerCard(pid=os.getpid(), socket="somewhere", started_at=1)
 
@@ -40,6 +41,19 @@ def test_an_owner_is_known_by_its_pid_until_it_lets_go(tmp_path: Path) -> None:
     ownership.release()
     assert find_owner(tmp_path / "a.db") is None
     take_ownership(tmp_path / "a.db").release()
+
+
+async def test_a_store_is_nobody_else_s_to_read(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "mine.db"
+    check_place(path, make=True)
+
+    store = await open_store(StoreAddress(path=path), SystemClock())
+    await store.migrate()
+
+    modes = {found.stat().st_mode & 0o777 for found in path.parent.iterdir()}
+    await store.close()
+    assert modes == {0o600}
+    assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_what_a_crashed_owner_wrote_counts_for_nothing(tmp_path: Path) -> None:

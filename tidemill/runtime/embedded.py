@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tidemill.buses.memory import MemoryBus
-from tidemill.domain.errors import Conflict, TidemillError, Unavailable
+from tidemill.domain.errors import Conflict, StoreOwned, TidemillError, Unavailable
 from tidemill.domain.identifiers import RunId, TaskKey
 from tidemill.domain.plan import encode_workflow, version_of
 from tidemill.domain.run import Run
@@ -37,7 +37,7 @@ from tidemill.runtime.control import (
 )
 from tidemill.runtime.inspection import read_plan
 from tidemill.runtime.leftovers import sort_out, take_up
-from tidemill.runtime.owner import OwnerCard, private_folder, take_ownership
+from tidemill.runtime.owner import OwnerCard, Ownership, private_folder, take_ownership
 from tidemill.runtime.sources import Sources
 from tidemill.runtime.supervisor import Supervisor, WorkerDied
 from tidemill.runtime.system import SystemClock, SystemEntropy
@@ -48,6 +48,8 @@ from tidemill.scheduler.service import Scheduler
 WORKER_START_SECONDS = 20.0
 WORKER_POLL_SECONDS = 0.02
 GOODBYE_SECONDS = 0.5
+OWNER_TRIES_MAX = 10
+OWNER_RETRY_SECONDS = 0.03
 HANDING_BACK_SECONDS = 8.0
 """What a worker gets after the grace to stop what still runs and to hand it back."""
 
@@ -175,7 +177,7 @@ class Embedded:
         ownership = None
         if address.path is not None:
             check_place(address.path, make=True)
-            ownership = take_ownership(address.path)
+            ownership = await self._become_owner(address.path)
             self._exit.callback(ownership.release)
         self.store = await open_store(address, self.clock)
         self._exit.push_async_callback(self.store.close)
@@ -194,6 +196,17 @@ class Embedded:
                     started_at=self.clock.now(),
                 )
             )
+
+    async def _become_owner(self, path: Path) -> Ownership:
+        for _ in range(OWNER_TRIES_MAX - 1):
+            try:
+                return take_ownership(path)
+            except StoreOwned as error:
+                if error.pid:
+                    raise
+            # Nobody by name: somebody who just looks, or who comes or goes right now.
+            await self.clock.sleep(OWNER_RETRY_SECONDS)
+        return take_ownership(path)
 
     async def _inherit(self) -> None:
         """The only owner there can be: no session of an earlier one is worth waiting for."""

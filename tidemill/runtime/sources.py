@@ -32,7 +32,7 @@ class Sources:
 
     def remember(self, version_id: VersionId, imports: Iterable[str]) -> None:
         """Note what to import; files by their absolute path, so that any folder will do later."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         fresh = self._folder / f"{version_id}.new"
         fresh.write_bytes(msgspec.json.encode(_Source(tuple(imports))))
         fresh.replace(self._path(version_id))

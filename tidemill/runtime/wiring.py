@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ def check_place(path: Path, *, make: bool = False) -> None:
     """Refuse a path that cannot be a SQLite file, before anything is put beside it."""
     try:
         if make:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if path.is_dir():
             raise _wrong_place(path, "is a folder; name a file in it")
         if not path.exists():
@@ -41,6 +42,8 @@ async def open_store(address: StoreAddress, clock: Clock) -> Store:
         return await _open_postgres(address)
     from tidemill.stores.sqlite.store import SqliteStore
 
+    # Inputs and results are nobody else's business; SQLite gives its log the same permissions.
+    os.close(os.open(address.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     return SqliteStore(str(address.path), clock)
 
 
