@@ -152,7 +152,10 @@ def _title(text: str) -> None:
 def _say(*paragraphs: str) -> None:
     click.echo()
     for text in paragraphs:
-        lines = textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+        hanging = "  " if text.startswith("✓") else ""
+        lines = textwrap.wrap(
+            text, WIDTH, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+        )
         for line in lines if not text.startswith(" ") else [text]:
             done = line.startswith("✓")
             click.echo(click.style("✓", fg="green", bold=True) + line[1:] if done else line)
