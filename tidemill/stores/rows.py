@@ -185,31 +185,9 @@ def task_to_row(task: TaskRun) -> Row:
 
 
 def task_to_changes(task: TaskRun) -> Row:
-    """The key of a task and the columns that may change."""
-    return (
-        task.run_id,
-        task.position,
-        task.state.value,
-        task.epoch,
-        task.failures,
-        task.losses,
-        task.waiting,
-        task.failed,
-        task.skipped,
-        task.told,
-        task.route,
-        task.priority,
-        task.hold,
-        task.due_at,
-        task.session_id,
-        task.ready_at,
-        task.started_at,
-        task.ended_at,
-        task.ended_no,
-        task.reason,
-        _error_to_text(task.error),
-        task.format,
-    )
+    """The key of a task and the columns that may change: all but namespace, node and kind."""
+    row = task_to_row(task)
+    return (*row[:2], *row[5:])
 
 
 def attempt_from_row(row: Row) -> Attempt:
