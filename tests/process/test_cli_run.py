@@ -105,6 +105,16 @@ def test_a_run_that_fails_ends_with_output_input_and_the_users_own_traceback(
     assert re.search(r"^bad FAILED after [0-9.]+ s: a task failed$", story, re.MULTILINE)
 
 
+def test_the_commands_to_go_on_with_name_the_task_and_the_store(shell: Shell) -> None:
+    shell.write("bad.yaml", BAD)
+    shell.write("steps.py", BAD_STEPS)
+
+    ended = shell.run("run", "bad.yaml", "--store", "else where.db")
+
+    [hint] = [line for line in ended.out.splitlines() if "dead replay" in line]
+    assert hint.endswith(" divide --store 'else where.db'")
+
+
 def test_a_run_that_is_over_at_once_still_tells_every_step_once_and_in_order(
     shell: Shell,
 ) -> None:

@@ -36,6 +36,6 @@ async def _cancel(text: str, store: str) -> int:
         say(f"run {run.id} has ended already: {run.state}")
         return 0
     after = await cancel_run(address, run.id)
-    word = "is" if after.state in RUN_ENDED else "stops; it is still"
-    say(f"run {run.id} ({printable(run.workflow)}) {word} {after.state}")
+    words = f"is {after.state}" if after.state in RUN_ENDED else "is asked to stop"
+    say(f"run {run.id} ({printable(run.workflow)}) {words}")
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tidemill.cli.options import complete, json_option, settings_options, store_option
-from tidemill.cli.output import say, width
+from tidemill.cli.output import command, say, width
 from tidemill.runtime.config import EmbeddedSettings, parse_store
 
 
@@ -83,6 +83,6 @@ async def _replay(text: str, task: str, settings: EmbeddedSettings) -> int:
         settings = await settings_for(opened, settings, [run])
     key = TaskKey(run.id, inspection.find_task(plan, task))
     if await replay_by_owner(settings.store, key) is not None:
-        say(f"{printable(task)} runs again: tidemill show {short_id(run.id)}")
+        say(f"{printable(task)} runs again: {command(f'show {short_id(run.id)}')}")
         return 0
     return await RunSession(settings, [run.id]).run_again(replay=key)

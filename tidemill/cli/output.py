@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 
 import click
+from click.core import ParameterSource
 
 
 def say(text: str = "", *, err: bool = False) -> None:
@@ -17,6 +19,15 @@ def say(text: str = "", *, err: bool = False) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, (sys.stderr if err else sys.stdout).fileno())
         os.close(nowhere)
+
+
+def command(words: str) -> str:
+    """A command to type next, on the store that was given for this one."""
+    context = click.get_current_context(silent=True)
+    given = context is not None and context.get_parameter_source("store")
+    if context is None or given is not ParameterSource.COMMANDLINE:
+        return f"tidemill {words}"
+    return f"tidemill {words} --store {shlex.quote(context.params['store'])}"
 
 
 def width() -> int | None:

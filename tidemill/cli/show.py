@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tidemill.cli.options import complete, json_option, store_option
-from tidemill.cli.output import say, width
+from tidemill.cli.output import command, say, width
 
 ROWS_MAX = 100
 
@@ -77,7 +77,7 @@ async def show_task(text: str, task: str, as_json: bool, store: str, *, dead: bo
     if dead and report.task.state is not TaskState.FAILED:
         raise Conflict(
             f"{report.name} is no dead letter, it is {report.task.state}: "
-            f"tidemill show {short_id(run.id)} {report.name}"
+            + command(f"show {short_id(run.id)} {report.name}")
         )
     if as_json:
         print_json(report)

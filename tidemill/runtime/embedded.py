@@ -48,6 +48,10 @@ from tidemill.scheduler.service import Scheduler
 WORKER_START_SECONDS = 20.0
 WORKER_POLL_SECONDS = 0.02
 GOODBYE_SECONDS = 0.5
+WORN_OUT = 75
+"""Exit status of a worker that asks to be replaced, and says why before it ends."""
+
+LAST_WORDS_CHARACTERS = 500
 OWNER_TRIES_MAX = 10
 OWNER_RETRY_SECONDS = 0.03
 HANDING_BACK_SECONDS = 8.0
@@ -276,7 +280,8 @@ class Embedded:
             # a workflow or an earlier run brings along.
             self._unusable = death.tail.removeprefix("--import ") or "it gave no reason"
             return
-        self._notify(f"{death}; a new one takes its place")
+        why = f" ({death.tail[-LAST_WORDS_CHARACTERS:]})" if death.status == WORN_OUT else ""
+        self._notify(f"{death}{why}; a new one takes its place")
         async with self.store.transaction() as tx:
             await tx.sessions.close(found)
 
