@@ -35,6 +35,7 @@ from tidemill.runtime.control import (
     ReplayTask,
     RunChanged,
 )
+from tidemill.runtime.exit_status import UNUSABLE, WORN_OUT
 from tidemill.runtime.inspection import read_plan
 from tidemill.runtime.leftovers import sort_out, take_up
 from tidemill.runtime.owner import OwnerCard, Ownership, private_folder, take_ownership
@@ -48,9 +49,6 @@ from tidemill.scheduler.service import Scheduler
 WORKER_START_SECONDS = 20.0
 WORKER_POLL_SECONDS = 0.02
 GOODBYE_SECONDS = 0.5
-WORN_OUT = 75
-"""Exit status of a worker that asks to be replaced, and says why before it ends."""
-
 LAST_WORDS_CHARACTERS = 500
 OWNER_TRIES_MAX = 10
 OWNER_RETRY_SECONDS = 0.03
@@ -59,8 +57,6 @@ HANDING_BACK_SECONDS = 8.0
 
 BURIALS_MAX = 100
 EXCLUSIVE_OWNER = "owner"
-UNUSABLE = frozenset({2, 78})
-"""Exit statuses of a worker that could not even begin: trying again will not help."""
 
 
 class WorkerUnusable(TidemillError):

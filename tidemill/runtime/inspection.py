@@ -12,7 +12,7 @@ from tidemill.domain.identifiers import RunId, TaskKey, VersionId
 from tidemill.domain.plan import Plan, decode_plan
 from tidemill.domain.references import resolve_inputs
 from tidemill.domain.run import Run
-from tidemill.domain.task_run import ENDED, Attempt, TaskRun, TaskState
+from tidemill.domain.task_run import ENDED, Attempt, TaskRun
 from tidemill.ports.store import DeadQuery, RunQuery, Store
 from tidemill.protocol.messages import ProgressReport
 
@@ -185,11 +185,6 @@ def parents_awaited(task: TaskRun, plan: Plan, tasks: Mapping[int, TaskRun]) -> 
         for parent in plan.nodes[task.node].parents
         if parent not in tasks or tasks[parent].state not in ENDED
     ]
-
-
-def is_waiting(task: TaskRun) -> bool:
-    """Whether a task has neither ended nor begun."""
-    return task.state in {TaskState.PENDING, TaskState.READY, TaskState.BACKOFF}
 
 
 async def _read_input(store: Store, run: Run, plan: Plan, position: int) -> Any:

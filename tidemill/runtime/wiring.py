@@ -63,9 +63,9 @@ async def _open_to_read(address: StoreAddress, clock: Clock) -> Store:
     check_place(address.path)
     if not address.path.exists():
         raise NotFound(f"there is no store at {address.path} yet: `tidemill run` creates it")
-    from tidemill.stores.sqlite.store import SqliteReadStore
+    from tidemill.stores.sqlite.store import SqliteStore
 
-    return SqliteReadStore(str(address.path), clock)
+    return SqliteStore.open_reader(str(address.path), clock)
 
 
 async def _open_postgres(address: StoreAddress) -> Store:

@@ -19,6 +19,7 @@ from functools import partial
 from typing import NoReturn
 
 from tidemill.domain.errors import InvalidInput
+from tidemill.runtime.exit_status import REFUSED, USAGE, WORN_OUT
 from tidemill.runtime.system import SystemClock, SystemEntropy
 from tidemill.worker.capture import capture_output
 from tidemill.worker.config import WorkerConfig
@@ -32,9 +33,6 @@ from tidemill.worker.threads import Threads
 from tidemill.worker.watchdog import Watchdog
 from tidemill.worker.worker import Departure, Worker
 
-EXIT_USAGE = 2
-EXIT_WORN_OUT = 75  # temporary failure, in the words of sysexits.h: a fresh process will do
-EXIT_REFUSED = 78  # configuration error: a fresh process will be refused as well
 CLOSE_SECONDS = 2.0
 
 
@@ -54,7 +52,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
             result_bytes_max=config.result_bytes_max,
         )
     except (ImportFailed, InvalidInput) as error:
-        _leave(EXIT_USAGE, str(error))
+        _leave(USAGE, str(error))
     links = [GrpcLink(address) for address in options.addresses]
     asyncio.run(_serve(config, workshop, links, _Signals(options.grace_seconds, supervised)))
     raise AssertionError("a worker leaves from inside its loop")
@@ -66,16 +64,16 @@ async def _serve(
     executors = find_executors(workshop)
     worker = Worker(config, links, executors, workshop.clock, workshop.entropy)
     signals.heed(worker)
-    watchdog = Watchdog(lambda: worker.attempts, on_hang=partial(_leave, EXIT_WORN_OUT))
+    watchdog = Watchdog(lambda: worker.attempts, on_hang=partial(_leave, WORN_OUT))
     watchdog.start(asyncio.get_running_loop())
     try:
         departure = await worker.run()
     except WorkerRefused as error:
-        _leave(EXIT_REFUSED, f"the scheduler refused this worker: {error}")
+        _leave(REFUSED, f"the scheduler refused this worker: {error}")
     with suppress(TimeoutError):
         async with asyncio.timeout(CLOSE_SECONDS):
             await asyncio.gather(*(executor.close() for executor in executors.values()))
-    _leave(EXIT_WORN_OUT if departure is Departure.WORN_OUT else 0)
+    _leave(WORN_OUT if departure is Departure.WORN_OUT else 0)
 
 
 class _Signals:
