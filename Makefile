@@ -45,9 +45,10 @@ lock: ## write requirements/*.txt from pyproject.toml and *.in; ARGS=--upgrade f
 	.venv-lock/bin/python -m pip --disable-pip-version-check --quiet install uv
 	.venv-lock/bin/uv pip compile $(LOCK_FLAGS) $(ARGS) -o requirements/run.txt \
 	    pyproject.toml requirements/run.in
-	.venv-lock/bin/uv pip compile $(LOCK_FLAGS) $(ARGS) -o requirements/dev.txt --extra postgres \
+	.venv-lock/bin/uv pip compile $(LOCK_FLAGS) $(ARGS) -o requirements/dev.txt $(EXTRAS) \
 	    -c requirements/run.txt pyproject.toml requirements/run.in requirements/dev.in
 
+EXTRAS := --extra postgres --extra kafka --extra redis
 LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--no-header --no-emit-index-url
 
