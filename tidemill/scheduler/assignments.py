@@ -49,14 +49,21 @@ class Assignments:
         return TaskItem(token=assignment.token, event=event)
 
     async def _inputs_of(self, run_ids: Sequence[RunId]) -> dict[RunId, bytes]:
-        missing = [run_id for run_id in run_ids if run_id not in self._inputs]
-        for run_id, data in (await self._payloads.inputs(missing) if missing else {}).items():
+        # Others read at the same time, and may push out what was here before the await.
+        found = {run_id: self._inputs[run_id] for run_id in run_ids if run_id in self._inputs}
+        missing = [run_id for run_id in run_ids if run_id not in found]
+        if missing:
+            read = await self._payloads.inputs(missing)
+            self._remember(read)
+            found |= read
+        return found
+
+    def _remember(self, inputs: Mapping[RunId, bytes]) -> None:
+        for run_id, data in inputs.items():
+            self._inputs_bytes += len(data) - len(self._inputs.get(run_id, b""))
             self._inputs[run_id] = data
-            self._inputs_bytes += len(data)
-        found = {run_id: self._inputs[run_id] for run_id in run_ids}
         while self._inputs_bytes > INPUTS_BYTES_MAX:
             self._inputs_bytes -= len(self._inputs.popitem(last=False)[1])
-        return found
 
 
 class Batches:

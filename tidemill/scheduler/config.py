@@ -12,6 +12,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True):
     turn_rows_max: int = 1_000
     inbox_items_max: int = 10_000
     outgoing_messages_max: int = 1_000
+    dispatch_parallelism: int = 4  # batches of assignments read at once, beside the turns
     session_ttl_seconds: float = 6.0
     lost_stream_seconds: float = 3.0
     renew_seconds: float = 2.0
@@ -34,3 +35,4 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True):
         assert self.lost_stream_seconds <= self.session_ttl_seconds
         assert self.turn_items_max > 0
         assert self.turn_rows_max > 0
+        assert self.dispatch_parallelism > 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from tidemill.domain.errors import Unavailable
 from tidemill.domain.identifiers import SessionId, TaskKey, Token
@@ -23,12 +25,31 @@ BATCH_BYTES_MAX = 4 * 1024 * 1024
 """Of assignments in one message, well below what the wire takes."""
 
 
+class Parcel(NamedTuple):
+    """What one turn granted, and the results it has seen, which need not be read again."""
+
+    grants: Sequence[Grant]
+    known: Mapping[TaskKey, bytes]
+
+
 class Dispatch:
     """Sends assignments, acknowledgements and cancellations."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._assignments = Assignments(desk.store.payloads, desk.config.assignment_bytes_max)
+        self._parcels: asyncio.Queue[Parcel] = asyncio.Queue(desk.config.dispatch_parallelism)
+
+    async def run(self) -> None:
+        """Send what was granted, several batches at once, while the next turns are taken."""
+        async with asyncio.TaskGroup() as senders:
+            for _ in range(self._desk.config.dispatch_parallelism):
+                senders.create_task(self._send_parcels())
+
+    async def hand_over(self, parcel: Parcel) -> None:
+        """Have grants sent to their workers, waiting while too many others are on their way."""
+        if parcel.grants:
+            await self._parcels.put(parcel)
 
     def count(self, result: TurnResult) -> None:
         """Take the committed grants into account before anything else can happen."""
@@ -57,15 +78,21 @@ class Dispatch:
                 session.send(Acks(tuple(reported), late))
         self._ask_to_stop(result.revoked)
 
-    async def send_assignments(
-        self, grants: Sequence[Grant], known: Mapping[TaskKey, bytes]
-    ) -> None:
+    async def _send_parcels(self) -> None:
+        while True:
+            parcel = await self._parcels.get()
+            try:
+                await self._send(parcel)
+            except Exception:
+                log.exception("%d grants could not be sent", len(parcel.grants))
+
+    async def _send(self, parcel: Parcel) -> None:
         """Send granted tasks to their workers.
 
         When their inputs cannot be read the grants stay unsent, and are released once the worker
         has not held them for the start bound.
         """
-        built = await self._build(grants, known) if grants else []
+        built = await self._build(parcel.grants, parcel.known)
         batches: dict[SessionId, Batches] = defaultdict(lambda: Batches(BATCH_BYTES_MAX))
         for grant, assignment in built:
             if assignment.token not in grant.session.granted:

@@ -15,6 +15,7 @@ from tidemill.ports.store import ReadyLane, Store
 from tidemill.protocol.messages import ProgressReport, SchedulerMessage, WorkerMessage
 from tidemill.scheduler.config import SchedulerConfig
 from tidemill.scheduler.desk import Desk
+from tidemill.scheduler.dispatch import Dispatch
 from tidemill.scheduler.door import WorkerDoor
 from tidemill.scheduler.keeper import Keeper
 from tidemill.scheduler.logs import LogKeeper
@@ -41,7 +42,8 @@ class Scheduler:
         self._keeper = Keeper(self.desk)
         self._timers = Timers(self.desk)
         self._logs = LogKeeper(self.desk)
-        self._turns = Turns(self.desk, self._timers)
+        self._dispatch = Dispatch(self.desk)
+        self._turns = Turns(self.desk, self._timers, self._dispatch)
         self._door = WorkerDoor(self.desk, self._keeper, self._logs)
 
     def attach(self, incoming: AsyncIterator[WorkerMessage]) -> AsyncIterator[SchedulerMessage]:
@@ -65,6 +67,7 @@ class Scheduler:
         async with asyncio.TaskGroup() as duties:
             duties.create_task(self._forever(self._turns.run))
             duties.create_task(self._forever(self._turns.run_patiently))
+            duties.create_task(self._forever(self._dispatch.run))
             duties.create_task(self._forever(self._follow_hints))
             duties.create_task(self._forever(self._look_around))
             duties.create_task(self._forever(self._keeper.keep_alive))

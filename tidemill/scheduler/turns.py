@@ -16,7 +16,7 @@ from tidemill.engine.plans import PlansMissing
 from tidemill.ports.bus import Hint
 from tidemill.scheduler.admission import end_reservations, reserve_for
 from tidemill.scheduler.desk import Desk
-from tidemill.scheduler.dispatch import Dispatch
+from tidemill.scheduler.dispatch import Dispatch, Parcel
 from tidemill.scheduler.inbox import Item
 from tidemill.scheduler.sessions import AttachedSession
 from tidemill.scheduler.timers import Timers
@@ -33,10 +33,10 @@ PATIENT_TRIES_MAX = 2
 class Turns:
     """The one loop of a scheduler that changes runs."""
 
-    def __init__(self, desk: Desk, timers: Timers) -> None:
+    def __init__(self, desk: Desk, timers: Timers, dispatch: Dispatch) -> None:
         self._desk = desk
         self._timers = timers
-        self._dispatch = Dispatch(desk)
+        self._dispatch = dispatch
         self._draining = False
 
     def drain(self) -> None:
@@ -198,7 +198,7 @@ class Turns:
         for lane in result.unserved:
             reserve_for(lane, self._desk.sessions.all(), self._desk.clock.monotonic())
         self._dispatch.answer(items, result)
-        await self._dispatch.send_assignments(result.grants, _results_of(result))
+        await self._dispatch.hand_over(Parcel(result.grants, _results_of(result)))
         lanes = sorted(ready.lane for ready in result.waiting if not ready.alone)
         await self._desk.bus.send_hint(Hint(lanes=tuple(lanes)))
 
