@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 SEEDS  ?= 300
+MINUTES ?= 30
 ARGS   ?=
 
 RUN_STAMP := $(VENV)/.installed-run
@@ -11,7 +12,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 PIP       := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench simulate lock proto clean
+.PHONY: help setup demo test kafka check bench simulate chaos lock proto clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,14 +29,20 @@ check: $(DEV_STAMP) ## lint, formatting, types, import rules, house style
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q tests/style
 
-test: check ## check, then every test, then a bounded part of the simulator
+test: check kafka ## check, then every test, then a bounded part of the simulator
 	$(BIN)/pytest -q tests/domain --timeout=300 --cov=tidemill.domain --cov-branch --cov-fail-under=100 \
 	    --cov-report=term-missing:skip-covered
 	$(BIN)/pytest -q tests --timeout=300 --ignore=tests/style --ignore=tests/domain
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 
+kafka: $(DEV_STAMP) ## fetch Apache Kafka for the tests into .venv, once; needs java and mvn
+	$(BIN)/python tests/servers/kafka_jars.py
+
 simulate: $(DEV_STAMP) ## run the simulator: make simulate SEEDS=100000
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(ARGS)
+
+chaos: $(DEV_STAMP) ## kill real processes and servers while workflows run: make chaos MINUTES=30
+	$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(ARGS)
 
 bench: $(DEV_STAMP) ## measure speed and weight, and how cost grows with size; QUICK=1 for less
 	$(BIN)/python bench/run.py $(if $(QUICK),--quick) $(ARGS)

@@ -13,11 +13,11 @@ import asyncpg
 
 from bench.results import Settings, StoreName
 from tests.servers import postgres_server
-from tidemill.runtime.config import StoreAddress
+from tidemill.runtime.addresses import StoreAddress
 from tidemill.stores.sqlite.connection import connect_writer
 
 # The server is as it comes, but for the socket and the number of connections.
-POSTGRES_OPTIONS = {"listen_addresses": "''", "max_connections": "60", "log_min_messages": "fatal"}
+POSTGRES_OPTIONS = {"listen_addresses": "", "max_connections": "60", "log_min_messages": "fatal"}
 POSTGRES_RECORDED = (
     "server_version",
     "fsync",

@@ -1,21 +1,56 @@
-"""Servers shared by all tests of a session."""
+"""Servers shared by all tests of a session, each started by the first test that asks for it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TypeVar
 
 import pytest
 
-from tests.servers import missing, postgres_server
+from tests.servers import KafkaServer, PostgresServer, RedisServer, Server, missing
+
+S = TypeVar("S", bound=Server)
 
 
 @pytest.fixture(scope="session")
 def postgres_dsn() -> Iterator[str]:
     """The address of a real PostgreSQL; its databases are whoever's asks."""
+    with _served("PostgreSQL", PostgresServer) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def kafka_server() -> Iterator[KafkaServer]:
+    """A real Kafka for those who restart it; whoever does leaves it running."""
+    with _served("Kafka", KafkaServer) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka_url(kafka_server: KafkaServer) -> str:
+    """The address of a real Kafka: kafka://127.0.0.1:PORT."""
+    return kafka_server.url
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """A real Redis for those who restart it; whoever does leaves it running."""
+    with _served("Redis", RedisServer) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis_url(redis_server: RedisServer) -> str:
+    """The address of a real Redis: redis://127.0.0.1:PORT/0."""
+    return redis_server.url
+
+
+@contextmanager
+def _served(name: str, make: Callable[[], S]) -> Iterator[S]:
     with ExitStack() as stack:
         try:
-            dsn = stack.enter_context(postgres_server())
+            server = stack.enter_context(make())
         except (OSError, RuntimeError, ValueError) as error:
-            missing("PostgreSQL", error)
-        yield dsn
+            missing(name, error)
+        yield server
