@@ -11,9 +11,10 @@ from tidemill.domain.identifiers import RunId
 from tidemill.domain.run import RUN_ENDED, Run, RunState
 from tidemill.domain.workflow import Workflow
 from tidemill.engine.runs import StartRequest, start
-from tidemill.ports.store import RunQuery
-from tidemill.runtime.config import EmbeddedSettings, StoreAddress
+from tidemill.ports.queries import RunQuery
+from tidemill.runtime.addresses import StoreAddress
 from tidemill.runtime.embedded import Embedded
+from tidemill.runtime.settings import Settings
 
 LOOK_SECONDS = 0.005
 RUN_SECONDS_MAX = 900.0
@@ -24,7 +25,8 @@ OPEN = tuple(sorted(set(RunState) - RUN_ENDED))
 @asynccontextmanager
 async def running_mill(address: StoreAddress, imports: Sequence[str] = ()) -> AsyncIterator[Mill]:
     """A started system with a worker that has connected."""
-    async with Embedded(EmbeddedSettings(store=address, imports=tuple(imports))) as system:
+    settings = Settings(store=address, bus="memory:", imports=tuple(imports))
+    async with Embedded(settings) as system:
         await system.workers_ready()
         yield Mill(system)
 
@@ -48,7 +50,7 @@ class Mill:
     async def seconds_of(self, workflow: Workflow) -> float:
         """From the wish to the end of one run."""
         begin = time.perf_counter()
-        await self._until_succeeded(await self._system.start(workflow, {}))
+        await self._until_succeeded((await self._system.start(workflow, {})).run_id)
         return time.perf_counter() - begin
 
     async def begin(self, workflow: Workflow, count: int) -> None:

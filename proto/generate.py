@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
+from importlib.resources import files
 
 from grpc_tools import protoc
 
 PACKAGE = "tidemill/protocol/generated"
+FILES = ("worker.proto", "query.proto")
 
 
 def main() -> int:
-    """Generate messages and their type stubs; the service itself is served generically."""
+    """Generate messages and their type stubs; the services themselves are served generically."""
     # The virtual path makes protoc write imports that name the package.
-    command = ["protoc", f"-I{PACKAGE}=proto", "--python_out=.", "--pyi_out=."]
-    status: int = protoc.main([*command, f"{PACKAGE}/worker.proto"])
+    paths = [f"-I{PACKAGE}=proto", f"-I{files('grpc_tools') / '_proto'}"]
+    command = ["protoc", *paths, "--python_out=.", "--pyi_out=."]
+    status: int = protoc.main([*command, *(f"{PACKAGE}/{name}" for name in FILES)])
     return status
 
 

@@ -24,6 +24,11 @@ def a_session_id() -> SessionId:
     return SessionId(f"session-{next(_numbers):06}")
 
 
+def a_pool_id() -> SessionId:
+    """A fresh name of a pool."""
+    return SessionId(f"pool-{next(_numbers):06}")
+
+
 def a_run(**fields: Any) -> Run:
     """A RUNNING run with one open task; one that ended has none."""
     state = fields.get("state", RunState.RUNNING)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from bench.stage import Workload
+from bench.workloads.failover import measure_failover
 from bench.workloads.footprint import measure_footprint
 from bench.workloads.growth import measure_chain, measure_fan
+from bench.workloads.idle import measure_idle
 from bench.workloads.jobs import measure_jobs
+from bench.workloads.killed_worker import measure_kills
 from bench.workloads.recover import measure_recovery
+from bench.workloads.scale import measure_scale
 
 WORKLOADS = (
     Workload("footprint", measure_footprint, stores=("sqlite",)),
@@ -14,4 +18,8 @@ WORKLOADS = (
     Workload("fan", measure_fan),
     Workload("chain", measure_chain),
     Workload("recover", measure_recovery),
+    Workload("idle", measure_idle, stores=("postgresql",)),
+    Workload("kills", measure_kills, stores=("postgresql",)),
+    Workload("failover", measure_failover, stores=("postgresql",)),
+    Workload("scale", measure_scale, stores=("postgresql",)),
 )

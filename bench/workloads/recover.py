@@ -34,17 +34,18 @@ async def measure_recovery(stage: Stage) -> list[Sample]:
 
 async def _recover(stage: Stage, marks: Path) -> float:
     async with stage.mill(imports=[str(TASK)]) as mill:
-        await mill.begin(_workflow(marks), 1)
-        [(_, pid)] = await _marks(marks, 1)
+        await mill.begin(killed_workflow(marks), 1)
+        [(_, pid)] = await read_marks(marks, 1)
         assert int(pid) in mill.worker_pids
         killed_at = time.time()
         os.kill(int(pid), signal.SIGKILL)
-        [_, (again_at, _)] = await _marks(marks, 2)
+        [_, (again_at, _)] = await read_marks(marks, 2)
         await mill.all_ended()
     return again_at - killed_at
 
 
-def _workflow(marks: Path) -> Workflow:
+def killed_workflow(marks: Path) -> Workflow:
+    """A run of one task, whose first attempt waits for its end."""
     task = TaskSpec(
         id="killed",
         executor="python",
@@ -54,7 +55,7 @@ def _workflow(marks: Path) -> Workflow:
     return Workflow(name="killed", tasks=(task,))
 
 
-async def _marks(path: Path, count: int) -> list[tuple[float, float]]:
+async def read_marks(path: Path, count: int) -> list[tuple[float, float]]:
     """When the attempts began, and in which processes."""
     async with asyncio.timeout(WAIT_SECONDS_MAX):
         while len(lines := _lines(path)) < count:  # noqa: ASYNC110

@@ -10,7 +10,7 @@ from tests.builders import a_task
 from tests.contract.given import claimed, given
 from tidemill.domain.errors import Conflict
 from tidemill.ports.store import Store
-from tidemill.stores.migrator import Migration, left_to_apply, load_migrations
+from tidemill.stores.migrator import OUTSIDE, Migration, left_to_apply, load_migrations
 
 FIRST = Migration(1, "engine", "CREATE TABLE a", "sum-1")
 SECOND = Migration(2, "more", "CREATE TABLE b", "sum-2")
@@ -51,5 +51,25 @@ def test_a_migration_that_reads_differently_now_is_refused() -> None:
 def test_migrations_are_numbered_without_gaps(dialect: str) -> None:
     migrations = load_migrations(f"tidemill.stores.{dialect}")
 
-    assert [migration.number for migration in migrations] == [1, 2]
+    assert [migration.number for migration in migrations] == [1, 2, 3]
     assert all(migration.text.strip() for migration in migrations)
+
+
+async def test_a_store_says_what_its_schema_lacks(store: Store) -> None:
+    told: list[str] = []
+
+    await store.migrate(told.append)
+
+    assert await store.migrations_left() == []
+    assert told == []
+
+
+def test_a_migration_asks_to_stand_outside_a_transaction() -> None:
+    text = f"{OUTSIDE}\n-- Why; it matters.\nDROP INDEX a;\nCREATE INDEX a\n    ON b (c);\n"
+
+    outside, inside = Migration(1, "a", text, ""), Migration(2, "b", "CREATE TABLE d;\n", "")
+
+    assert outside.is_outside
+    assert outside.statements == ["DROP INDEX a", "CREATE INDEX a\n    ON b (c)"]
+    assert not inside.is_outside
+    assert inside.statements == ["CREATE TABLE d;\n"]

@@ -60,7 +60,7 @@ async def behind_proxy(
             await store.close()
 
 
-async def test_a_commit_whose_answer_is_lost_is_unknown_and_the_write_is_found(
+async def test_fault_37_a_commit_whose_answer_is_lost_is_unknown_and_the_write_is_found(
     behind_proxy: tuple[LossyProxy, PostgresStore],
 ) -> None:
     proxy, store = behind_proxy

@@ -10,7 +10,8 @@ from tidemill.domain.errors import NotFound
 from tidemill.domain.identifiers import SECOND, RunId, TaskKey
 from tidemill.domain.run import RunState
 from tidemill.domain.task_run import TaskState
-from tidemill.ports.store import DeadQuery, RunQuery, Store
+from tidemill.ports.queries import DeadQuery, RunQuery
+from tidemill.ports.store import Store
 
 
 @pytest.mark.parametrize("name", [a_run_id(), "orders"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.builders import a_session, a_session_id, a_task
+from msgspec import structs
+
+from tests.builders import a_pool_id, a_session, a_session_id, a_task
 from tests.contract.given import given, now_of
 from tidemill.domain.identifiers import SECOND
 from tidemill.domain.task_run import TaskState
@@ -117,3 +119,36 @@ async def test_old_sessions_are_forgotten_unless_a_task_points_at_them(store: St
     assert await found(store, expired) is None
     assert await found(store, busy) == busy
     assert await found(store, live) == live
+
+
+async def test_a_session_that_is_opened_twice_is_left_as_it_was(store: Store) -> None:
+    session = a_session(slots=8)
+    await given(store, session)
+
+    await given(store, structs.replace(session, slots=9))
+
+    assert await found(store, session) == session
+
+
+async def test_the_grants_of_a_pool_and_its_members_are_counted(store: Store) -> None:
+    pool, member = a_session(id=a_pool_id()), a_session()
+    waiting = [a_task(state=TaskState.RUNNING, session_id=pool.id) for _ in range(2)]
+    bound = a_task(state=TaskState.CANCELLING, session_id=member.id)
+    await given(store, pool, member, *waiting, bound, a_task(state=TaskState.RUNNING))
+
+    async with store.transaction() as tx:
+        idle = a_session_id()
+        counts = await tx.sessions.count_granted([pool.id, a_pool_id()], [member.id, idle])
+
+    assert counts == {pool.id: 2, member.id: 1, idle: 0}
+
+
+async def test_pools_outlive_a_new_owner_and_are_not_listed(store: Store) -> None:
+    pool = a_session(id=a_pool_id(), expires_at=await now_of(store) + 60 * SECOND)
+    await given(store, pool)
+
+    async with store.transaction() as tx:
+        await tx.sessions.close_all()
+
+    assert await found(store, pool) == pool
+    assert await store.reader.sessions() == []

@@ -64,7 +64,7 @@ async def add(store: SqliteStore, run: NewRun) -> None:
         await tx.outbox.append(b"[]")
 
 
-async def test_a_commit_that_happened_and_then_failed_is_unknown_and_the_write_is_found(
+async def test_fault_37_a_commit_that_happened_and_then_failed_is_unknown_and_the_write_is_found(
     faulty: SqliteStore,
 ) -> None:
     new = a_new_run()
@@ -102,7 +102,9 @@ async def test_a_commit_that_is_known_to_have_failed_is_no_commit(
     await add(faulty, new)
 
 
-async def test_an_io_error_at_any_statement_leaves_all_or_nothing(faulty: SqliteStore) -> None:
+async def test_fault_41_an_io_error_at_any_statement_leaves_all_or_nothing(
+    faulty: SqliteStore,
+) -> None:
     survived = 0
     for place in range(1, 20):
         new, calls = a_new_run(), iter(range(1, 1_000))
@@ -124,7 +126,7 @@ async def test_an_io_error_at_any_statement_leaves_all_or_nothing(faulty: Sqlite
     assert survived > 0
 
 
-async def test_a_full_disk_refuses_and_the_store_recovers_when_there_is_space(
+async def test_fault_40_a_full_disk_refuses_and_the_store_recovers_when_there_is_space(
     sqlite_file: SqliteStore,
 ) -> None:
     raw = sqlite_file._writer.raw

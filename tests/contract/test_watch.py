@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.builders import a_run, a_run_id, a_session, a_task
+from tests.builders import a_run, a_run_id, a_session, a_session_id, a_task
 from tests.contract.given import given, now_of
-from tidemill.domain.identifiers import SECOND, Lane
+from tidemill.domain.identifiers import SECOND, Lane, SessionId
 from tidemill.domain.run import RunState
 from tidemill.domain.task_run import ALONE, Reason, TaskState
 from tidemill.ports.store import FORMAT_MAX, DueTask, HeldTask, LostTask, ReadyLane, Store
@@ -108,9 +108,16 @@ async def test_an_empty_store_has_no_lanes(store: Store) -> None:
 async def test_held_by_tells_what_a_session_was_granted(store: Store) -> None:
     session = a_session()
     running = a_task(state=TaskState.RUNNING, session_id=session.id, started_at=7, epoch=3)
-    await given(store, session, running, a_task(state=TaskState.RUNNING))
+    other = a_task(state=TaskState.CANCELLING, session_id=a_session_id(), started_at=8)
+    await given(store, session, running, other, a_task(state=TaskState.RUNNING))
 
-    assert await store.watch.held_by(session.id) == [HeldTask(running.token, 7, False)]
+    idle = a_session_id()
+    assert await store.watch.held_by([session.id, idle, SessionId(str(other.session_id))]) == {
+        session.id: [HeldTask(running.token, 7, False)],
+        other.session_id: [HeldTask(other.token, 8, True)],
+        idle: [],
+    }
+    assert await store.watch.held_by([]) == {}
 
 
 async def test_runs_in_quarantine_are_in_no_answer(store: Store) -> None:
@@ -130,7 +137,7 @@ async def test_runs_in_quarantine_are_in_no_answer(store: Store) -> None:
     assert await watch.lost_tasks(10, expired=True) == []
     assert await watch.unsettled_runs(10) == []
     assert await watch.ready_lanes() == []
-    assert await watch.held_by(session.id) == []
+    assert await watch.held_by([session.id]) == {session.id: []}
 
 
 async def test_rows_of_a_later_format_are_left_to_a_later_release(store: Store) -> None:

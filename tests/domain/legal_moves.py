@@ -11,6 +11,7 @@ from tests.domain.plans import a_node
 from tidemill.domain.errors import IllegalTransition
 from tidemill.domain.events import (
     Adopted,
+    Bound,
     CancelConfirmed,
     Due,
     Event,
@@ -35,11 +36,12 @@ from tidemill.domain.run_transitions import (
     Unfolded,
     advance_run,
 )
-from tidemill.domain.task_run import ENDED, Reason, TaskError, TaskRun, TaskState
+from tidemill.domain.task_run import ENDED, GRANTED, Reason, TaskError, TaskRun, TaskState
 from tidemill.domain.transitions import advance
 from tidemill.domain.workflow import RetryPolicy, Timeouts, TriggerRule
 
 SESSION = SessionId("session-0")
+POOL = SessionId("pool-0")
 ERROR = TaskError(type="ValueError", message="no such order")
 _TIMED = {TaskState.READY, TaskState.RUNNING, TaskState.BACKOFF}
 
@@ -55,8 +57,8 @@ class Move(NamedTuple):
 def task_moves() -> set[Move]:
     """All moves of a task."""
     moves = set()
-    for state, node, spent in product(TaskState, _nodes(), (0, 1)):
-        task = _task(state, spent)
+    for (state, holder), node, spent in product(_holdings(), _nodes(), (0, 1)):
+        task = _task(state, spent, holder)
         for event in _events(task):
             after = _after(task, event, node)
             if after is not None and after != task:
@@ -105,13 +107,19 @@ def _nodes() -> Iterator[Node]:
         )
 
 
-def _task(state: TaskState, spent: int) -> TaskRun:
+def _holdings() -> Iterator[tuple[TaskState, SessionId]]:
+    yield from ((state, SESSION) for state in TaskState)
+    yield TaskState.RUNNING, POOL
+
+
+def _task(state: TaskState, spent: int, holder: SessionId) -> TaskRun:
     return a_task(
         state=state,
         failures=spent,
         losses=spent,
         waiting=2 if state is TaskState.PENDING else 0,
         due_at=NOON if state in _TIMED else None,
+        session_id=holder if state in GRANTED else None,
         reason=Reason.EXHAUSTED if state in ENDED else None,
     )
 
@@ -119,6 +127,8 @@ def _task(state: TaskState, spent: int) -> TaskRun:
 def _events(task: TaskRun) -> Iterator[Event]:
     epoch = task.epoch
     yield Granted(SESSION)
+    yield Granted(POOL, 15.0)
+    yield Bound(epoch, POOL, SESSION)
     yield Succeeded(epoch)
     yield Failed(epoch=epoch, error=ERROR)
     yield Failed(epoch=epoch, error=ERROR, final=True)
@@ -126,6 +136,7 @@ def _events(task: TaskRun) -> Iterator[Event]:
     yield Released(epoch)
     yield Adopted(epoch, SessionId("session-1"))
     yield Lost(epoch, SESSION)
+    yield Lost(epoch, POOL)
     yield from (Due(epoch, state) for state in TaskState)
     if task.waiting:
         yield ParentsEnded((TaskState.SUCCEEDED,))

@@ -16,6 +16,7 @@ from tests.domain.plans import a_node
 from tidemill.domain.errors import IllegalTransition
 from tidemill.domain.events import (
     Adopted,
+    Bound,
     CancelConfirmed,
     Due,
     Event,
@@ -37,16 +38,18 @@ from tidemill.domain.workflow import RetryPolicy, Timeouts, TriggerRule
 
 T = TypeVar("T")
 SESSIONS = [SessionId("session-0"), SessionId("session-1")]
-REPORTS = (Succeeded, Failed, CancelConfirmed, Released, Adopted, Lost)
+POOL = SessionId("pool-0")
+HOLDERS = [*SESSIONS, POOL]
+REPORTS = (Succeeded, Failed, CancelConfirmed, Released, Adopted, Lost, Bound)
 SECONDS = st.none() | st.integers(1, 5)
-Report = Succeeded | Failed | CancelConfirmed | Released | Adopted | Lost
+Report = Succeeded | Failed | CancelConfirmed | Released | Adopted | Lost | Bound
 
 # Which event follows is drawn evenly over those that the state is made for, so that sequences go
 # deep, and now and then over all of them, so that they go astray.
 USUAL: dict[TaskState, tuple[type[Event], ...]] = {
     TaskState.PENDING: (ParentsEnded, ParentsEnded, StopRequested, Reopened),
     TaskState.READY: (Granted, Granted, Granted, Due, StopRequested),
-    TaskState.RUNNING: (Succeeded, Failed, Failed, Released, Lost, Lost, Due, StopRequested),
+    TaskState.RUNNING: (Bound, Succeeded, Failed, Failed, Released, Lost, Lost, Due, StopRequested),
     TaskState.BACKOFF: (Due, Due, Due, StopRequested),
     TaskState.CANCELLING: (Succeeded, Failed, CancelConfirmed, Lost, Adopted),
     TaskState.SUCCEEDED: (StopRequested,),
@@ -84,7 +87,9 @@ def report_of(kind: type[Event], epoch: int, number: int) -> Report:
         case "Adopted":
             return Adopted(epoch, picked(SESSIONS, number))
         case "Lost":
-            return Lost(epoch, picked(SESSIONS, number))
+            return Lost(epoch, picked(HOLDERS, number))
+        case "Bound":
+            return Bound(epoch, POOL, picked(SESSIONS, number))
         case "Succeeded":
             return Succeeded(epoch)
         case "Released":
@@ -98,7 +103,7 @@ def event_of(kind: type[Event], task: TaskRun, node: Node, number: int) -> Event
     parents = len(node.parents)
     match kind.__name__:
         case "Granted":
-            return Granted(picked(SESSIONS, number))
+            return Granted(picked(HOLDERS, number), 15.0)
         case "Due":
             return Due(epoch, picked([*TaskState, *[task.state] * 20], number))
         case "ParentsEnded":
@@ -115,6 +120,11 @@ def event_of(kind: type[Event], task: TaskRun, node: Node, number: int) -> Event
             return Reopened(waiting=parents - failed - skipped, failed=failed, skipped=skipped)
         case _:
             return report_of(kind, epoch, number)
+
+
+def began(task: TaskRun) -> bool:
+    """Whether some worker may have begun what was granted."""
+    return task.session_id != POOL
 
 
 class Step(NamedTuple):
@@ -151,7 +161,7 @@ def test_the_walks_make_every_move_that_there_is() -> None:
 
     moves = {
         Move(step.before.state, type(step.event).__name__, step.after.state)
-        for seed in range(300)
+        for seed in range(1_000)
         for step in walked(picked(nodes, seed), seed)
         if step.after != step.before
     }
@@ -232,4 +242,27 @@ def test_only_failures_and_losses_spend_a_budget_and_only_a_replay_restores_it(
         if move is None or before.state is not TaskState.RUNNING:
             assert spent == (0, 0) or isinstance(event, Replayed)
         else:
-            assert spent == (isinstance(event, Failed | Due), isinstance(event, Lost))
+            failed = isinstance(event, Failed) or (isinstance(event, Due) and began(before))
+            assert spent == (failed, isinstance(event, Lost) and began(before))
+
+
+@settings(max_examples=100, deadline=None)
+@given(nodes(), SEEDS)
+def test_what_a_pool_holds_gets_to_one_worker_and_stays_there(node: Node, seed: int) -> None:
+    takers: dict[int, SessionId | None] = {}
+
+    for step in walked(node, seed):
+        if step.move is not None and isinstance(step.event, Bound):
+            first = takers.setdefault(step.after.epoch, step.after.session_id)
+            assert step.after.session_id == step.event.session_id
+            assert began(step.before) is (step.after == step.before)
+            assert step.event.session_id == first or not began(step.before)
+
+
+@settings(max_examples=100, deadline=None)
+@given(nodes(), SEEDS)
+def test_nobody_reports_the_end_of_what_a_pool_holds(node: Node, seed: int) -> None:
+    for step in walked(node, seed):
+        if step.before.state is TaskState.RUNNING and not began(step.before):
+            assert step.after.state is not TaskState.SUCCEEDED
+            assert step.after.state is not TaskState.CANCELLING

@@ -37,12 +37,12 @@ class Shell:
         """Put a file into the folder."""
         (self.folder / name).write_text(text)
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, **environ: str) -> subprocess.Popen[str]:
         """Begin a command."""
         process = subprocess.Popen(
             [sys.executable, "-m", "tidemill.cli", *arguments],
             cwd=self.folder,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **environ},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

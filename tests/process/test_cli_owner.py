@@ -12,7 +12,7 @@ import pytest
 from tidemill.domain.errors import Conflict, InvalidInput, StoreOwned, Unavailable
 from tidemill.domain.identifiers import RunId
 from tidemill.domain.workflow import TaskSpec, Workflow
-from tidemill.runtime.config import EmbeddedSettings, StoreAddress, parse_store, serving
+from tidemill.runtime.addresses import StoreAddress, parse_store
 from tidemill.runtime.control import (
     Answer,
     AskProgress,
@@ -22,7 +22,9 @@ from tidemill.runtime.control import (
     ProgressNow,
     ask,
 )
+from tidemill.runtime.offering import serving, worker_command
 from tidemill.runtime.owner import OwnerCard, find_owner, lock_path, private_folder, take_ownership
+from tidemill.runtime.settings import Settings
 from tidemill.runtime.supervisor import Supervisor, WorkerDied
 from tidemill.runtime.system import SystemClock
 from tidemill.runtime.wiring import check_place, open_store
@@ -124,12 +126,12 @@ def test_a_store_is_a_path_or_an_address(tmp_path: Path, monkeypatch: pytest.Mon
     assert parse_store("sqlite:////b.db").path == Path("/b.db")
     assert parse_store("postgresql://host/name").dsn == "postgresql://host/name"
     for wrong in ("redis://x", "sqlite:///", ""):
-        with pytest.raises(InvalidInput, match="store"):
+        with pytest.raises(ValueError, match="use a path"):
             parse_store(wrong)
 
 
 def test_workers_serve_every_queue_and_label_of_the_workflow() -> None:
-    settings = EmbeddedSettings(store=parse_store("x.db"))
+    settings = Settings(store=parse_store("x.db"))
     plain = TaskSpec(id="plain", executor="noop")
     heavy = TaskSpec(id="heavy", executor="noop", queue="heavy", labels={"gpu": "a100"})
     other = TaskSpec(id="other", executor="noop", labels={"gpu": "h100"})
@@ -137,6 +139,6 @@ def test_workers_serve_every_queue_and_label_of_the_workflow() -> None:
     served = serving(settings, [Workflow(name="w", tasks=(plain, heavy))])
 
     assert served.queues == ("default", "heavy")
-    assert "gpu=a100" in served.worker_command("unix:x", "me")
+    assert "gpu=a100" in worker_command(served, "unix:x", "me")
     with pytest.raises(InvalidInput, match=r"tasks\.other\.labels\.gpu"):
         serving(settings, [Workflow(name="w", tasks=(heavy, other))])

@@ -62,7 +62,7 @@ def pid_then_sleep(path):
     time.sleep(3600)
 """
 
-WORKER = "tidemill.runtime.worker_process"
+WORKER = ("tidemill.cli", "worker")
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ async def a_gateway(folder: Path) -> AsyncIterator[ScriptedDoor]:
 @asynccontextmanager
 async def a_worker(folder: Path, *options: str) -> AsyncIterator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", WORKER, "--address", f"unix:{folder}/gate"),
+        *(sys.executable, "-m", *WORKER, "--connect", f"unix:{folder}/gate"),
         *("--import", str(folder / "orders.py"), "--name", "w1", *options),
         stdin=subprocess.PIPE,
         start_new_session=True,
@@ -117,7 +117,7 @@ def shell(*argv: str, position: int = 0, **fields: Any) -> Assignment:
 
 
 async def test_a_worker_offers_what_it_has(folder: Path) -> None:
-    options = ("--slots", "3", "--queues", "fast,slow", "--label", "zone=eu")
+    options = ("--slots", "3", "--queues", "fast,slow", "--labels", "zone=eu")
     async with a_gateway(folder) as door, a_worker(folder, *options):
         hello = await (await door.next_stream()).hello()
 
@@ -219,7 +219,7 @@ async def test_a_killed_worker_leaves_no_child_behind(folder: Path) -> None:
 
 
 async def test_sigterm_drains(folder: Path) -> None:
-    async with a_gateway(folder) as door, a_worker(folder, "--grace-seconds", "0") as process:
+    async with a_gateway(folder) as door, a_worker(folder, "--grace", "0") as process:
         stream = await door.next_stream()
         stream.welcome()
         stream.assign(shell("sleep", "60"))
@@ -255,8 +255,8 @@ async def test_a_refused_worker_says_why_and_leaves(folder: Path) -> None:
 PARENT = """
 import subprocess, sys, time
 worker = subprocess.Popen(
-    [sys.executable, "-m", "tidemill.runtime.worker_process"]
-    + ["--address", sys.argv[1], "--import", sys.argv[2]],
+    [sys.executable, "-m", "tidemill.cli", "worker"]
+    + ["--connect", sys.argv[1], "--import", sys.argv[2]],
     stdin=subprocess.PIPE,
 )
 print(worker.pid, flush=True)
@@ -294,13 +294,13 @@ async def test_a_worker_and_its_commands_end_when_their_parent_does(
     ("options", "words"),
     [
         (["--import", "no_such_module"], "--import no_such_module: ModuleNotFoundError"),
-        (["--slots", "0"], "slots: must be between 1 and"),
-        (["--result-bytes-max", "99999999"], "result_bytes_max: must be between 1 and 4194304"),
-        (["--label", "gpu"], "'gpu' is not NAME=VALUE"),
+        (["--slots", "0"], "--slots: must be between 1 and"),
+        (["--result-bytes-max", "99999999"], "--result-bytes-max: must be between 1 and"),
+        (["--labels", "gpu"], "'gpu' is not NAME=VALUE"),
     ],
 )
 def test_a_wrong_option_is_one_clear_line_and_exit_code_2(options: list[str], words: str) -> None:
-    command = [sys.executable, "-m", WORKER, "--address", "unix:/nowhere", *options]
+    command = [sys.executable, "-m", *WORKER, "--connect", "unix:/nowhere", *options]
 
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
 
@@ -310,13 +310,17 @@ def test_a_wrong_option_is_one_clear_line_and_exit_code_2(options: list[str], wo
 
 
 def test_a_worker_started_by_hand_outlives_its_input(folder: Path) -> None:
-    command = [sys.executable, "-m", WORKER, "--address", f"unix:{folder}/nobody"]
+    command = [sys.executable, "-m", *WORKER, "--connect", f"unix:{folder}/nobody"]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr is not None
 
-    line = process.stderr.readline()
+    words = process.stderr.readline()
+    while b"no connection" not in words:
+        words += process.stderr.readline()
     os.kill(process.pid, signal.SIGTERM)
 
-    assert b"connection lost" in line
+    assert words.startswith(b"worker ")
+    assert f"connect  unix:{folder}/nobody".encode() in words
+    assert b"nobody: No such file or directory; trying on" in words
     assert process.wait(20) == 0
     process.stderr.close()

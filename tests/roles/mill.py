@@ -255,7 +255,10 @@ class Stream:
 
 
 def on_a_mill(
-    test: Callable[[Mill], Awaitable[None]], config: SchedulerConfig | None = None
+    test: Callable[[Mill], Awaitable[None]],
+    config: SchedulerConfig | None = None,
+    *,
+    at_work: bool = True,
 ) -> Callable[[], None]:
     """Run a test on virtual time with a scheduler at work."""
 
@@ -264,11 +267,12 @@ def on_a_mill(
 
         async def body() -> None:
             await mill.store.migrate()
-            duties = asyncio.create_task(mill.scheduler.run())
+            duties = asyncio.create_task(mill.scheduler.run()) if at_work else None
             try:
                 await test(mill)
             finally:
-                duties.cancel()
+                if duties is not None:
+                    duties.cancel()
 
         try:
             mill.loop.run_until_complete(body())
@@ -278,6 +282,11 @@ def on_a_mill(
     run.__name__ = test.__name__
     run.__doc__ = test.__doc__
     return run
+
+
+def on_a_mill_at_rest(test: Callable[[Mill], Awaitable[None]]) -> Callable[[], None]:
+    """The same, but no scheduler works until the test lets one."""
+    return on_a_mill(test, at_work=False)
 
 
 def on_a_mill_of_small_turns(test: Callable[[Mill], Awaitable[None]]) -> Callable[[], None]:

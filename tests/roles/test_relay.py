@@ -77,7 +77,7 @@ async def test_a_bus_that_is_down_delays_facts_and_loses_none(mill: Mill) -> Non
     assert bus.heard == []
 
     bus.down = False
-    await mill.clock.sleep(2)
+    await mill.clock.sleep(3)
 
     assert {event.fact.run_id for event in bus.heard} == {run_id}
     duties.cancel()

@@ -98,7 +98,7 @@ async def _damage(mill: Mill, run_id: RunId) -> None:
 
 
 @on_a_mill
-async def test_a_run_whose_definition_cannot_be_read_is_quarantined_and_others_go_on(
+async def test_fault_20_a_run_whose_definition_cannot_be_read_is_quarantined_and_others_go_on(
     mill: Mill,
 ) -> None:
     broken = await mill.start(a_step("broken"))
@@ -116,7 +116,7 @@ async def test_a_run_whose_definition_cannot_be_read_is_quarantined_and_others_g
 
 
 @on_a_mill
-async def test_a_row_that_cannot_be_written_quarantines_one_run(mill: Mill) -> None:
+async def test_fault_20_a_row_that_cannot_be_written_quarantines_one_run(mill: Mill) -> None:
     healthy, poison = await mill.start(*a_chain(2)), await mill.start(*a_chain(2))
     worker = mill.worker()
     await worker.open()

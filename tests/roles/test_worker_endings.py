@@ -14,9 +14,9 @@ from tidemill.domain.events import CancelConfirmed, Failed, Released, Succeeded
 from tidemill.domain.identifiers import RunId, Token
 from tidemill.protocol.messages import Cancels, Goodbye, Holdings
 from tidemill.worker.executor import Call
+from tidemill.worker.shift import Departure
 from tidemill.worker.slots import Slots
 from tidemill.worker.threads import Threads
-from tidemill.worker.worker import Departure
 
 
 async def forever(call: Call) -> None:

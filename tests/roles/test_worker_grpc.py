@@ -14,6 +14,7 @@ import pytest
 from tests.roles.worker_stage import QUICK, Doing, ScriptedDoor, a_token, an_assignment
 from tidemill.domain.events import Succeeded
 from tidemill.gateway.server import GatewayServer
+from tidemill.ports.entropy import Entropy
 from tidemill.protocol.codec import ATTACH
 from tidemill.protocol.messages import Hello, Logs, LogText, WorkerMessage
 from tidemill.runtime.system import SystemClock, SystemEntropy
@@ -35,14 +36,29 @@ async def a_gateway(address: str) -> AsyncIterator[tuple[ScriptedDoor, GatewaySe
         await server.stop(0)
 
 
+class FirstChoice(SystemEntropy):
+    """Chance that prefers the first of whatever there is."""
+
+    def fraction(self) -> float:
+        return 0.0
+
+
+class LastChoice(SystemEntropy):
+    """Chance that prefers the last."""
+
+    def fraction(self) -> float:
+        return 0.999
+
+
 @asynccontextmanager
-async def a_worker(*addresses: str) -> AsyncIterator[Worker]:
+async def a_worker(*addresses: str, entropy: Entropy | None = None) -> AsyncIterator[Worker]:
     async def number(call: Call) -> int:
         return 42
 
     config = WorkerConfig(name="w1", slots=4, **QUICK)
     links = [GrpcLink(address) for address in addresses]
-    worker = Worker(config, links, {"do": Doing(number)}, SystemClock(), SystemEntropy())
+    chance = entropy or FirstChoice()
+    worker = Worker(config, links, {"do": Doing(number)}, SystemClock(), chance)
     running = asyncio.create_task(worker.run())
     try:
         yield worker
@@ -99,6 +115,17 @@ async def test_a_worker_moves_to_another_scheduler_with_its_outcomes(tmp_path: P
         hello = await (await second.next_stream()).hello()
 
     assert (hello.session, hello.finished) == ("s1", (outcome,))
+
+
+async def test_chance_decides_which_scheduler_a_worker_begins_with(tmp_path: Path) -> None:
+    one, two = f"unix:{tmp_path}/one", f"unix:{tmp_path}/two"
+    async with (
+        a_gateway(one) as (first, _),
+        a_gateway(two) as (second, _),
+        a_worker(one, two, entropy=LastChoice()),
+    ):
+        assert (await (await second.next_stream()).hello()).worker == "w1"
+        assert first.streams.empty()
 
 
 async def test_a_malformed_message_ends_its_stream_and_no_other(tmp_path: Path) -> None:

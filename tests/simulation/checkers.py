@@ -15,6 +15,7 @@ from tests.simulation.look import Look, TaskRow
 from tests.simulation.violation import Violation
 from tidemill.domain.events import Failed, Succeeded
 from tidemill.domain.identifiers import SECOND, RunId, TaskKey, Token
+from tidemill.domain.pools import is_pool
 from tidemill.domain.workflow import RetryPolicy
 
 FACTS_MAX = 5_000
@@ -87,6 +88,8 @@ def _check_adoption(look: Look, before: TaskRow | None, after: TaskRow) -> Itera
         return
     if before.epoch != after.epoch or before.session_id == after.session_id:
         return
+    if is_pool(before.session_id) and not look.executions.is_live(after.token):
+        return  # bound, by whoever took it up first
     old, new = look.sessions.get(before.session_id), look.sessions.get(after.session_id)
     if old is not None and new is not None and old.worker != new.worker:
         yield Violation("I4", f"{after.token} went from {old.worker} to {new.worker} by adoption")

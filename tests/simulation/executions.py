@@ -46,7 +46,7 @@ class Executions:
                 for outcome in outcomes:
                     self.reports.setdefault(outcome.token, outcome.report)
             case Goodbye(released):
-                self._note_released(released)
+                self.note_released(released)
             case _:
                 pass
 
@@ -55,6 +55,7 @@ class Executions:
         node = self.begun.get(token)
         return node is not None and node.alive and token not in self.reports
 
-    def _note_released(self, tokens: Iterable[Token]) -> None:
+    def note_released(self, tokens: Iterable[Token]) -> None:
+        """Note what a worker hands back."""
         for token in tokens:
             self.reports.setdefault(token, None)

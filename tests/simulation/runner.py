@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.simulation.chance import FAULTS
 from tests.simulation.fold import legal_moves
+from tests.simulation.sim_broker import BROKER_FAULTS
 from tests.simulation.violation import Violation
 from tests.simulation.world import Calm, Outcome, run_seed
 
@@ -48,7 +49,7 @@ class Tally:
 
     def unseen(self) -> list[str]:
         """Fault kinds and legal moves that never happened."""
-        faults = [name for name in FAULTS if not self.counts[name]]
+        faults = [name for name in (*FAULTS, *BROKER_FAULTS) if not self.counts[name]]
         return faults + [move for move in legal_moves() if not self.moves[move]]
 
 
@@ -130,7 +131,7 @@ def _print_progress(tally: Tally, seeds: int, elapsed: float) -> None:
 
 def _print_summary(tally: Tally, elapsed: float) -> None:
     print(f"\n{'fault':<28}{'struck':>10}")
-    for name in FAULTS:
+    for name in (*FAULTS, *BROKER_FAULTS):
         print(f"{name:<28}{tally.counts[name]:>10}")
     print(f"\n{'move':<40}{'seen':>10}")
     for move in legal_moves():

@@ -12,6 +12,7 @@ from tests.simulation.chance import Chance
 from tests.simulation.loop import SimLoop
 from tests.simulation.nodes import Node
 from tidemill.domain.errors import Unavailable
+from tidemill.ports.broker import Message
 from tidemill.ports.bus import Event, Hint
 
 BUFFER_MAX = 100
@@ -25,7 +26,7 @@ class Hub:
         self.chance = chance
         self.deleted = chance.sometimes("bus.deleted")
         self.published: list[Event] = []
-        self.listeners: dict[str, list[Listener]] = {"hints": [], "events": []}
+        self.listeners: dict[str, list[Listener]] = {"hints": [], "events": [], "dead": []}
 
     def accept(self, events: Sequence[Event]) -> None:
         """Take events; what happens to them on the way is another matter."""
@@ -90,13 +91,19 @@ class SimBus:
             raise Unavailable("the bus is down")
         self._hub.accept(events)
 
+    async def set_aside(self, message: Message) -> None:
+        """Keep what nobody can read, or Unavailable."""
+        if self._hub.chance.sometimes("bus.refuse"):
+            raise Unavailable("the bus is down")
+        self._hub.spread("dead", message)
+
     async def send_hint(self, hint: Hint) -> None:
         """Wake whoever the hint reaches."""
         self._hub.spread("hints", hint)
 
     @asynccontextmanager
-    async def subscribe(self) -> AsyncIterator[AsyncIterator[Event]]:
-        """Follow events."""
+    async def subscribe(self, namespace: str | None = None) -> AsyncIterator[AsyncIterator[Event]]:
+        """Follow events; the simulator has one namespace."""
         async with self._listen("events") as listener:
             yield listener
 
@@ -104,6 +111,12 @@ class SimBus:
     async def hints(self) -> AsyncIterator[AsyncIterator[Hint]]:
         """Follow hints."""
         async with self._listen("hints") as listener:
+            yield listener
+
+    @asynccontextmanager
+    async def set_aside_messages(self) -> AsyncIterator[AsyncIterator[Message]]:
+        """Follow what is set aside."""
+        async with self._listen("dead") as listener:
             yield listener
 
     async def close(self) -> None:

@@ -22,7 +22,8 @@ from tidemill.engine import dead_letters, runs
 from tidemill.engine.runs import StartRequest
 from tidemill.ports.bus import Bus
 from tidemill.ports.clock import Clock
-from tidemill.ports.store import DeadQuery, Store
+from tidemill.ports.queries import DeadQuery
+from tidemill.ports.store import Store
 from tidemill.sdk.context import FinalError
 from tidemill.worker.executor import Call, Executor
 

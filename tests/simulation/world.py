@@ -27,6 +27,7 @@ from tests.simulation.network import Network, SimLink
 from tests.simulation.nodes import Node, NodeClock, NodeEntropy
 from tests.simulation.observer import Observer
 from tests.simulation.shapes import EXECUTOR, QUEUES
+from tests.simulation.sim_broker import BrokerHub, SimBroker, spy_on
 from tests.simulation.sim_bus import Hub, SimBus
 from tests.simulation.violation import Violation
 from tests.simulation.workload import (
@@ -37,11 +38,13 @@ from tests.simulation.workload import (
     without_clocks,
 )
 from tidemill.engine import runs
+from tidemill.gateway.broker_gateway import BrokerGateway
 from tidemill.notifier.relay import Relay, RelayConfig
 from tidemill.protocol.messages import SchedulerMessage, WorkerMessage
 from tidemill.scheduler.config import SchedulerConfig
 from tidemill.scheduler.service import Scheduler
 from tidemill.stores.sqlite.store import SqliteStore
+from tidemill.worker.broker_worker import BrokerWorker
 from tidemill.worker.config import WorkerConfig
 from tidemill.worker.worker import Worker
 
@@ -49,6 +52,9 @@ SCHEDULERS = 2
 WORKERS = 3
 RELAYS = 2
 CLIENTS = 2
+BROKER_WORLD_EVERY = 5
+"""In one seed of so many, some or all workers are behind a broker."""
+
 SECONDS_MAX = 600.0
 STEPS_MAX = 400_000
 RELAY = RelayConfig(keep_seconds=3.0, prune_seconds=1.0)
@@ -98,6 +104,9 @@ class World:
         if calm is not None:
             self.hub.deleted = calm is Calm.WITHOUT_BUS
         self.network = Network(self.loop, self.chance, self.journal)
+        with_broker = calm is None and seed % BROKER_WORLD_EVERY == BROKER_WORLD_EVERY - 1
+        self.broker = BrokerHub(self.loop, seed) if with_broker else None
+        self._behind_broker = 0 if self.broker is None else self.broker.random.randint(1, WORKERS)
         self.cluster = Cluster(self.loop, self.chance, self.journal)
         self.nemesis = Nemesis(self.cluster, self.network, self.database)
         # Small bounds make small runs take the ways that only large ones take otherwise.
@@ -137,11 +146,15 @@ class World:
 
     async def _story(self) -> None:
         self._populate()
+        if self.broker is not None:
+            self.loop.create_task(self.broker.storm())
         await self.nemesis.run(self.chance.between(15.0, 40.0))
         self.journal.note("world", "faults stop")
         self.chance.faults_on = False
         self.database.down_until = 0.0
         self.network.heal()
+        if self.broker is not None:
+            self.broker.mend()
         self.cluster.mend()
         liveness = Liveness(self.observer, self.hub, self.wishes, self.cluster, self.database)
         await liveness.watch()
@@ -166,19 +179,26 @@ class World:
             config=self._config,
         )
         self.network.doors[node.name.partition(".")[0]] = (node, scheduler)
-        await scheduler.run()
+        if self.broker is None:
+            return await scheduler.run()
+        broker = SimBroker(self.broker, node)
+        gateway = BrokerGateway(scheduler.pool_door, broker, clock)
+        await asyncio.gather(scheduler.run(), gateway.run())
+        return None
 
     async def _run_worker(self, node: Node, clock: NodeClock, entropy: NodeEntropy) -> None:
         kind = SimulatedExecutor if self.calm is None else ScriptedExecutor
         executor = kind(node, clock, self.chance, self.observer.executions)
         executor.killers = {wish.workflow.name: wish.killer for wish in self.wishes}
-        worker = Worker(
-            WorkerConfig(name=node.name, slots=SLOTS, queues=QUEUES),
-            [_SpiedLink(self, node)],
-            {EXECUTOR: executor},
-            clock,
-            entropy,
-        )
+        config = WorkerConfig(name=node.name, slots=SLOTS, queues=QUEUES)
+        worker: Worker | BrokerWorker
+        if self.broker is not None and int(node.name.partition(".")[0][-1]) < self._behind_broker:
+            broker = SimBroker(self.broker, node)
+            worker = BrokerWorker(config, broker, {EXECUTOR: executor}, clock, entropy)
+            spy_on(broker, worker, self.observer.executions)
+        else:
+            link = _SpiedLink(self, node)
+            worker = Worker(config, [link], {EXECUTOR: executor}, clock, entropy)
         self.nemesis.drains[node] = lambda: node.spawn(worker.drain(2.0))
         await worker.run()
 
@@ -223,17 +243,17 @@ class World:
             self._over.set_result(None)
 
     def _outcome(self) -> Outcome:
-        look = self.observer.look
+        look, broker = self.observer.look, self.broker
         return Outcome(
             seed=self.seed,
             violations=self.observer.violations,
-            counts=self.chance.counts,
+            counts=self.chance.counts + (Counter() if broker is None else broker.counts),
             moves=look.fold.moves,
             digest=self.observer.digest(),
             endings=self._endings(),
             steps=self.loop.steps,
             seconds=self.loop.time(),
-            swarm=self.chance.describe(),
+            swarm=self.chance.describe() + ("" if broker is None else f" {broker.describe()}"),
             lines=self.journal.lines() if self.observer.violations else [],
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Mapping
 
@@ -26,6 +27,15 @@ COMMANDS: Mapping[str, str] = {
     "dead": "tidemill.cli.dead:dead",
     "cancel": "tidemill.cli.cancel:cancel",
     "validate": "tidemill.cli.validate:validate",
+    "up": "tidemill.cli.up:up",
+    "start": "tidemill.cli.start:start",
+    "scheduler": "tidemill.cli.scheduler:scheduler",
+    "worker": "tidemill.cli.worker:worker",
+    "notifier": "tidemill.cli.notifier:notifier",
+    "migrate": "tidemill.cli.migrate:migrate",
+    "health": "tidemill.cli.health:health",
+    "config": "tidemill.cli.config:config",
+    "conformance": "tidemill.cli.conformance:conformance",
 }
 
 FAILED = 1
@@ -54,13 +64,15 @@ class Commands(click.Group):
 def commands() -> None:
     """Tidemill runs workflows durably: DAGs of tasks that survive every crash.
 
-    State is kept in .tidemill/tidemill.db of the working folder, unless --store or the environment
-    variable TIDEMILL_STORE says otherwise.
+    State is kept in .tidemill/tidemill.db of the working folder, unless --store, the environment
+    variable TIDEMILL_STORE or the file tidemill.toml says otherwise.
     """
 
 
 def main() -> None:
     """Run one command. Exit codes: 0 done, 1 the run failed, 2 refused, 130 interrupted."""
+    # What gRPC's C library prints by itself is neither one line nor for people; Tidemill says it.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     sys.exit(_exit_code())
 
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
-from collections.abc import Callable, Coroutine, Iterable
+import os
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import click
 
 from tidemill.domain.errors import InvalidInput, Problem
-from tidemill.runtime.config import (
-    DEFAULT_STORE,
-    GRACE_SECONDS_MAX,
-    SLOTS_MAX,
-    WORKERS_MAX,
-    EmbeddedSettings,
-    parse_store,
-)
+from tidemill.runtime.resolving import resolve
+from tidemill.runtime.setting_kinds import TRUTH, shown
+from tidemill.runtime.setting_rows import Setting
+from tidemill.runtime.settings import LOOK, Settings, settings_of
 
 Result = TypeVar("Result")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -27,71 +25,75 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 INPUT_BYTES_MAX = 1_048_576
 
 
-def store_option(command: Command) -> Command:
-    """`--store URL`."""
+def settings_options(role: str) -> Callable[[Command], Command]:
+    """A flag for every setting of a role; what holds is handed over as `settings`."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_settings(**given: Any) -> Any:
+            flags, config = take_flags(given, role)
+            settings = resolve(role, flags, os.environ, config).settings
+            if role == "run" and not settings.workers:
+                raise _wrong("--workers", "must be at least 1: a run needs somebody to do it")
+            return command(settings=_with_absolute_files(settings), **given)
+
+        return cast(Command, add_flags(with_settings, role))
+
+    return decorate
+
+
+store_option = settings_options(LOOK)
+"""`--store URL`, for commands that need nothing else."""
+
+
+def add_flags(command: Command, role: str | None) -> Command:
+    """A flag for every setting of a role, and --config; each may be left out."""
+    for one in reversed([one for one in settings_of(role) if one.option]):
+        command = _flag(one, role)(command)
     return click.option(
-        "--store",
-        envvar="TIDEMILL_STORE",
-        default=DEFAULT_STORE,
-        show_default=True,
-        metavar="URL",
-        help="A path, sqlite:///path or postgresql://…",
+        "--config",
+        metavar="FILE",
+        help="A TOML file with settings; ./tidemill.toml or TIDEMILL_CONFIG if not given.",
     )(command)
 
 
-def settings_options(command: Command) -> Command:
-    """`--workers`, `--slots`, `--import`, `--grace` and `--store`, handed over as `settings`."""
-
-    @functools.wraps(command)
-    def with_settings(
-        *, workers: int, slots: int, imports: tuple[str, ...], grace: float, store: str, **rest: Any
-    ) -> Any:
-        settings = EmbeddedSettings(
-            store=parse_store(store),
-            workers=workers,
-            slots=slots,
-            imports=absolute(imports),
-            grace_seconds=grace,
-        )
-        return command(settings=settings, **rest)
-
-    wrapped = cast(Command, store_option(with_settings))
-    for option in _WORKER_OPTIONS:
-        wrapped = option(wrapped)
-    return wrapped
+def _flag(one: Setting, role: str | None) -> Callable[[Command], Command]:
+    default = shown(one.default_for(role))
+    if one.name == "store":
+        default = ""  # depends on the working folder, and is told on the first page
+    told = f" [default: {default}]" if default not in {"", "-", "false"} else ""
+    text = f"{one.help[0].upper()}{one.help[1:]}.{told}"
+    if one.kind is TRUTH:
+        return click.option(one.option, one.name, is_flag=True, help=text)
+    return click.option(
+        one.option,
+        one.name,
+        multiple=one.kind.many,
+        metavar=one.metavar,
+        help=text,
+        hidden=one.tuning and role == "run",  # who tries something out need not see it
+    )
 
 
-_WORKER_OPTIONS = (
-    click.option(
-        "--grace",
-        type=click.FloatRange(0, GRACE_SECONDS_MAX),
-        default=10,
-        show_default=True,
-        metavar="SECONDS",
-        help="What running tasks get to finish after Ctrl-C.",
-    ),
-    click.option(
-        "--import",
-        "imports",
-        multiple=True,
-        metavar="MODULE|FILE",
-        help="Python functions for tasks; may be repeated.",
-    ),
-    click.option(
-        "--slots",
-        type=click.IntRange(1, SLOTS_MAX),
-        default=64,
-        show_default=True,
-        help="Tasks that one worker runs at once.",
-    ),
-    click.option(
-        "--workers",
-        type=click.IntRange(1, WORKERS_MAX),
-        default=1,
-        show_default=True,
-        help="Worker processes.",
-    ),
-)
+def take_flags(
+    given: dict[str, Any], role: str | None
+) -> tuple[Mapping[str, Sequence[str]], str | None]:
+    """Take the settings out of what click hands over; those that were given, and --config."""
+    flags: dict[str, Sequence[str]] = {}
+    for one in settings_of(role):
+        value = given.pop(one.name, None)
+        if value is True:
+            flags[one.name] = ["true"]
+        elif value:
+            flags[one.name] = value if one.kind.many else [value]
+        elif isinstance(value, str):
+            flags[one.name] = [value]  # an empty text is wrong, and is told so
+    return flags, given.pop("config")
+
+
+def _with_absolute_files(settings: Settings) -> Settings:
+    """Files by their absolute path, so that `resume` finds them from any folder."""
+    return replace(settings, imports=absolute(settings.imports))
 
 
 def json_option(command: Command) -> Command:
@@ -107,7 +109,7 @@ def complete(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def absolute(imports: Iterable[str]) -> tuple[str, ...]:
-    """Files by their absolute path, so that `resume` finds them from any folder."""
+    """Files by their absolute path; modules by their name."""
     return tuple(str(Path(name).resolve()) if name.endswith(".py") else name for name in imports)
 
 
@@ -150,4 +152,8 @@ def _file_bytes(path: Path) -> bytes:
 
 
 def _wrong_input(message: str) -> InvalidInput:
-    return InvalidInput([Problem(path="--input", message=message, code="input")])
+    return _wrong("--input", message)
+
+
+def _wrong(option: str, message: str) -> InvalidInput:
+    return InvalidInput([Problem(path=option, message=message, code="option")])

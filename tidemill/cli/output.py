@@ -10,6 +10,8 @@ import sys
 import click
 from click.core import ParameterSource
 
+from tidemill.domain.urls import mask_url
+
 
 def say(text: str = "", *, err: bool = False) -> None:
     """Print one line. Once the other side has closed, everything further goes nowhere."""
@@ -21,13 +23,22 @@ def say(text: str = "", *, err: bool = False) -> None:
         os.close(nowhere)
 
 
+def tell(text: str) -> None:
+    """Print one line for people, beside what the command is asked for."""
+    say(f"tidemill: {text}", err=True)
+
+
 def command(words: str) -> str:
-    """A command to type next, on the store that was given for this one."""
+    """A command to type next, on the store that was given for this one, without its password."""
     context = click.get_current_context(silent=True)
-    given = context is not None and context.get_parameter_source("store")
-    if context is None or given is not ParameterSource.COMMANDLINE:
+    if context is None:
         return f"tidemill {words}"
-    return f"tidemill {words} --store {shlex.quote(context.params['store'])}"
+    options = [
+        f" --{name} {shlex.quote(mask_url(context.params[name]))}"
+        for name in ("store", "config")
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+    return f"tidemill {words}{''.join(options)}"
 
 
 def width() -> int | None:

@@ -6,13 +6,13 @@ import click
 
 from tidemill.cli.options import complete, settings_options
 from tidemill.cli.output import say
-from tidemill.runtime.config import EmbeddedSettings
+from tidemill.runtime.settings import Settings
 
 
 @click.command(short_help="Finish what a crash or Ctrl-C left.")
 @click.argument("run", required=False)
-@settings_options
-def resume(run: str | None, settings: EmbeddedSettings) -> int:
+@settings_options("run")
+def resume(run: str | None, settings: Settings) -> int:
     """Finish RUN, or everything that was left unfinished.
 
     Workers import what they imported before; --import adds to it, or takes the place of a file of
@@ -21,7 +21,7 @@ def resume(run: str | None, settings: EmbeddedSettings) -> int:
     return complete(_resume(run, settings))
 
 
-async def _resume(text: str | None, settings: EmbeddedSettings) -> int:
+async def _resume(text: str | None, settings: Settings) -> int:
     from tidemill.cli.session import RunSession
     from tidemill.domain.errors import Conflict
     from tidemill.domain.run import RUN_ENDED

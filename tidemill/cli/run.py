@@ -7,14 +7,15 @@ from dataclasses import replace
 import click
 
 from tidemill.cli.options import complete, read_input, settings_options
-from tidemill.runtime.config import EmbeddedSettings, serving
+from tidemill.runtime.offering import serving
+from tidemill.runtime.settings import Settings
 
 
 @click.command(short_help="Run a workflow to its end.")
 @click.argument("file")
 @click.option("--input", "value", metavar="JSON|@FILE", help="The run's input.")
-@settings_options
-def run(file: str, value: str | None, settings: EmbeddedSettings) -> int:
+@settings_options("run")
+def run(file: str, value: str | None, settings: Settings) -> int:
     """Run the workflow in FILE to its end; exit 0 when it succeeded, 1 when it did not.
 
     FILE is YAML, JSON, or Python: path.py, path.py:name or module:name. Ctrl-C lets running tasks

@@ -6,7 +6,8 @@ import click
 
 from tidemill.cli.options import complete, json_option, store_option
 from tidemill.cli.output import say, width
-from tidemill.ports.store import RunQuery
+from tidemill.ports.queries import RunQuery
+from tidemill.runtime.settings import Settings
 
 STATES = ("PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED")
 
@@ -24,14 +25,14 @@ def runs(
     labels: tuple[str, ...],
     limit: int,
     as_json: bool,
-    store: str,
+    settings: Settings,
 ) -> None:
     """List runs, newest first."""
     from tidemill.domain.run import RunState
 
     chosen = tuple(RunState(each.upper()) for each in state)
     query = RunQuery(states=chosen, workflow=workflow, limit=limit)
-    complete(_list(query, dict(map(_label, labels)), as_json, store))
+    complete(_list(query, dict(map(_label, labels)), as_json, settings))
 
 
 def _label(text: str) -> tuple[str, str]:
@@ -41,15 +42,14 @@ def _label(text: str) -> tuple[str, str]:
     return name, value
 
 
-async def _list(query: RunQuery, labels: dict[str, str], as_json: bool, store: str) -> None:
+async def _list(query: RunQuery, labels: dict[str, str], as_json: bool, settings: Settings) -> None:
     from tidemill.cli.views.listing import print_json, run_rows
     from tidemill.runtime import inspection
-    from tidemill.runtime.config import parse_store
     from tidemill.runtime.requests import is_owned
     from tidemill.runtime.system import SystemClock
     from tidemill.runtime.wiring import reading
 
-    address, clock = parse_store(store), SystemClock()
+    address, clock = settings.store, SystemClock()
     async with reading(address, clock) as opened:
         found = await inspection.list_runs(opened, query, labels)
     if as_json:

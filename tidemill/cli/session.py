@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from tidemill.cli.conclusion import conclude, tell_left
@@ -15,14 +15,15 @@ from tidemill.cli.output import say
 from tidemill.cli.views.model import RunModel
 from tidemill.cli.views.text import printable
 from tidemill.cli.watching import View, Watch, choose_view, until_interrupted
+from tidemill.domain.errors import Unavailable
 from tidemill.domain.facts import Fact
 from tidemill.domain.identifiers import RunId, TaskKey
 from tidemill.domain.run import RUN_ENDED, Run
 from tidemill.domain.workflow import Workflow
 from tidemill.ports.bus import Event
 from tidemill.runtime import inspection
-from tidemill.runtime.config import EmbeddedSettings
 from tidemill.runtime.embedded import Embedded
+from tidemill.runtime.settings import Settings
 from tidemill.runtime.wiring import reading
 
 EARLY_FACTS_MAX = 10_000
@@ -31,7 +32,7 @@ EARLY_FACTS_MAX = 10_000
 class RunSession:
     """One embedded system, the view that is open, and the interrupts."""
 
-    def __init__(self, settings: EmbeddedSettings, resume: Sequence[RunId] = ()) -> None:
+    def __init__(self, settings: Settings, resume: Sequence[RunId] = ()) -> None:
         self.system = Embedded(settings, resume=resume, notify=self._notify)
         self._own = set(resume)  # other runs may come from a second terminal
         self._view: View | None = None
@@ -42,7 +43,7 @@ class RunSession:
         """Start one run and see it to its end."""
 
         async def begin() -> None:
-            self._own.add(await self.system.start(workflow, value))
+            self._own.add((await self.system.start(workflow, value)).run_id)
 
         return await self._see_through(begin)
 
@@ -70,7 +71,12 @@ class RunSession:
 
     @asynccontextmanager
     async def _hearing(self) -> AsyncIterator[None]:
-        async with self.system.bus.subscribe() as events:
+        async with AsyncExitStack() as stack:
+            try:
+                events = await stack.enter_async_context(self.system.bus.subscribe())
+            except Unavailable:
+                yield  # the store is read every second all the same
+                return
             hearing = asyncio.create_task(self._hear(events))
             try:
                 yield

@@ -6,6 +6,7 @@ import click
 
 from tidemill.cli.options import complete, json_option, store_option
 from tidemill.cli.output import command, say, width
+from tidemill.runtime.settings import Settings
 
 ROWS_MAX = 100
 
@@ -16,28 +17,27 @@ ROWS_MAX = 100
 @click.option("--all", "everything", is_flag=True, help="Every task, however many.")
 @json_option
 @store_option
-def show(run: str, task: str | None, everything: bool, as_json: bool, store: str) -> None:
+def show(run: str, task: str | None, everything: bool, as_json: bool, settings: Settings) -> None:
     """Show RUN and what each waiting task waits for, or all that is kept about one TASK of it.
 
     RUN is the beginning or the end of a run's id, or `latest`.
     """
     rows_max = 10**9 if everything else ROWS_MAX
     if task is None:
-        complete(_show_run(run, rows_max, as_json, store))
+        complete(_show_run(run, rows_max, as_json, settings))
     else:
-        complete(show_task(run, task, as_json, store))
+        complete(show_task(run, task, as_json, settings))
 
 
-async def _show_run(text: str, rows_max: int, as_json: bool, store: str) -> None:
+async def _show_run(text: str, rows_max: int, as_json: bool, settings: Settings) -> None:
     from tidemill.cli.views.listing import print_json
     from tidemill.cli.views.report import run_heading, run_input, run_output, task_table
     from tidemill.runtime import inspection
-    from tidemill.runtime.config import parse_store
     from tidemill.runtime.requests import is_owned, progress_by_owner
     from tidemill.runtime.system import SystemClock
     from tidemill.runtime.wiring import reading
 
-    address, clock = parse_store(store), SystemClock()
+    address, clock = settings.store, SystemClock()
     async with reading(address, clock) as opened:
         run = await inspection.find_run(opened, text)
         progress = await progress_by_owner(address, run.id)
@@ -57,7 +57,9 @@ async def _show_run(text: str, rows_max: int, as_json: bool, store: str) -> None
         say(line)
 
 
-async def show_task(text: str, task: str, as_json: bool, store: str, *, dead: bool = False) -> None:
+async def show_task(
+    text: str, task: str, as_json: bool, settings: Settings, *, dead: bool = False
+) -> None:
     """Print all that is kept about one task; with `dead`, refuse one that is no dead letter."""
     from tidemill.cli.views.listing import print_json
     from tidemill.cli.views.report import task_report
@@ -65,11 +67,10 @@ async def show_task(text: str, task: str, as_json: bool, store: str, *, dead: bo
     from tidemill.domain.errors import Conflict
     from tidemill.domain.task_run import TaskState
     from tidemill.runtime import inspection
-    from tidemill.runtime.config import parse_store
     from tidemill.runtime.system import SystemClock
     from tidemill.runtime.wiring import reading
 
-    async with reading(parse_store(store), SystemClock()) as opened:
+    async with reading(settings.store, SystemClock()) as opened:
         run = await inspection.find_run(opened, text)
         plan = await inspection.read_plan(opened, run)
         position = inspection.find_task(plan, task)

@@ -24,8 +24,9 @@ def validate(file: str, imports: tuple[str, ...]) -> None:
     """
     from tidemill.cli.rehearsed import load_rehearsed
     from tidemill.cli.views.text import plural, printable
-    from tidemill.runtime.config import DEFAULT_STORE, EmbeddedSettings, parse_store, serving
+    from tidemill.runtime.offering import serving
+    from tidemill.runtime.settings import Settings
 
     workflow = load_rehearsed(file, absolute(imports)).workflow
-    serving(EmbeddedSettings(store=parse_store(DEFAULT_STORE)), [workflow])  # labels that disagree
+    serving(Settings(), [workflow])  # labels that disagree
     click.echo(f"{printable(workflow.name)}: {plural(len(workflow.tasks), 'task')}, no problems")

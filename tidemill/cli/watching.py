@@ -122,7 +122,7 @@ async def until_interrupted(
         await asyncio.wait({following, first}, return_when=asyncio.FIRST_COMPLETED)
         if following.done():
             return False
-        grace = system.settings.grace_seconds
+        grace = system.settings.grace
         text = f"letting running tasks finish, {grace:g} s at most; {interrupts.again} at once"
         view.notice(text, system.clock.now())
         draining = asyncio.create_task(system.drain())

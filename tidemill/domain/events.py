@@ -11,8 +11,17 @@ from tidemill.domain.task_run import TaskError, TaskState
 
 
 class Granted(msgspec.Struct, frozen=True):
-    """A session with a free slot gets the task."""
+    """A session with a free slot gets the task, or a pool, one of whose workers will take it up."""
 
+    session_id: SessionId
+    start_seconds: float | None = None  # of a pool: how long it may wait to be bound
+
+
+class Bound(msgspec.Struct, frozen=True):
+    """A worker of the pool that was granted the task takes it up; the first one gets it."""
+
+    epoch: int
+    pool: SessionId
     session_id: SessionId
 
 
@@ -93,6 +102,7 @@ WorkerReport: TypeAlias = Succeeded | Failed | CancelConfirmed | Released
 
 Event: TypeAlias = (
     Granted
+    | Bound
     | WorkerReport
     | Adopted
     | Lost
@@ -105,6 +115,7 @@ Event: TypeAlias = (
 
 __all__ = [
     "Adopted",
+    "Bound",
     "CancelConfirmed",
     "Due",
     "Event",

@@ -153,9 +153,11 @@ class Ledger:
         self._record(task, move)
         return True
 
-    def grant(self, position: int, session_id: SessionId) -> TaskRun:
-        """Give a READY task to a session; return it as granted."""
-        granted = self.happen(position, Granted(session_id))
+    def grant(
+        self, position: int, session_id: SessionId, start_seconds: float | None = None
+    ) -> TaskRun:
+        """Give a READY task to a session, or a pool; return it as granted."""
+        granted = self.happen(position, Granted(session_id, start_seconds))
         assert granted, "only a supplied READY row is granted"
         return self._tasks[position]
 

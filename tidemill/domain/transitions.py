@@ -1,7 +1,8 @@
 """The state machine of a task: every legal move, and nothing that touches the world.
 
 `due_at` is one timer with a meaning for each state: BACKOFF, when to try again; READY, when the
-wait in the queue has been too long; RUNNING, when the attempt has been.
+wait in the queue has been too long; RUNNING, when the attempt has been, or while a pool holds the
+grant, when its workers have been too slow to take it up.
 
 `started_at` is there exactly while the task itself holds its latest attempt: once the attempt is
 history, or when none began, it is empty.
@@ -9,12 +10,15 @@ history, or when none began, it is empty.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import msgspec
 
 from tidemill.domain import readiness
 from tidemill.domain.errors import IllegalTransition
 from tidemill.domain.events import (
     Adopted,
+    Bound,
     CancelConfirmed,
     Due,
     Event,
@@ -30,6 +34,7 @@ from tidemill.domain.events import (
 )
 from tidemill.domain.identifiers import SECOND, Moment
 from tidemill.domain.plan import Node
+from tidemill.domain.pools import is_pool
 from tidemill.domain.retry import RETRY_AFTER_SECONDS_MAX, delay_seconds
 from tidemill.domain.task_run import (
     ALONE,
@@ -56,6 +61,10 @@ REOPENABLE = frozenset(
 """What a replay further up makes wait for its parents again."""
 
 
+Report: TypeAlias = Succeeded | Failed | CancelConfirmed | Released | Adopted | Lost | Bound
+"""What concerns one grant, and nothing that came before or after it."""
+
+
 class Transition(msgspec.Struct, frozen=True):
     """The task after the move, and the attempt that the move made history."""
 
@@ -73,11 +82,11 @@ def advance(
     state = task.state
     match event:
         case Succeeded() | Failed() | CancelConfirmed() | Released() | Adopted() | Lost():
-            if state not in GRANTED or event.epoch != task.epoch:
-                return None
-            if isinstance(event, Lost) and event.session_id != task.session_id:
-                return None  # adopted by another session since
-            return _reported(task, event, node, now, chance)
+            is_stale = state not in GRANTED or _is_of_another_grant(task, event)
+            return None if is_stale else _reported(task, event, node, now, chance)
+        case Bound():
+            is_stale = state is not TaskState.RUNNING or _is_of_another_grant(task, event)
+            return None if is_stale else Transition(_bound(task, event, node, now))
         case Due():
             if (state, task.epoch) != (event.state, event.epoch) or _timer_runs(task, now):
                 return None
@@ -101,6 +110,20 @@ def advance(
 def is_suspect(policy: RetryPolicy, losses: int) -> bool:
     """Whether a task has lost so many sessions that it must run alone."""
     return losses > 0 and losses >= min(SUSPECT_LOSSES, policy.max_losses)
+
+
+def _is_of_another_grant(task: TaskRun, event: Report) -> bool:
+    match event:
+        case _ if event.epoch != task.epoch:
+            return True
+        case Lost(_, session_id):
+            return session_id != task.session_id  # adopted by another session since
+        case Bound(_, pool, session_id):
+            return task.session_id not in {pool, session_id}  # another worker was first
+        case Succeeded() | CancelConfirmed() | Adopted():
+            return is_pool(task.session_id)  # nobody runs it yet
+        case _:
+            return False
 
 
 def _timer_runs(task: TaskRun, now: Moment) -> bool:
@@ -129,11 +152,16 @@ def _reported(
             return Transition(_ended(task, TaskState.CANCELLED, node, now, Reason.CANCELLED))
         case Failed():
             return _failed(task, event, node, now, chance)
-        case Lost():
+        case Lost() if not is_pool(task.session_id):
             return _lost(task, node, now)
         case _:
-            # Released, or stopped without having been asked to: nothing was spent.
-            return Transition(_ready(task, node, now), _history(task, Reason.RELEASED, now))
+            # Handed back, lost before anyone began, or stopped without having been asked to.
+            return _released(task, node, now)
+
+
+def _released(task: TaskRun, node: Node, now: Moment) -> Transition:
+    """Back to the queue, nothing spent."""
+    return Transition(_ready(task, node, now), _history(task, Reason.RELEASED, now))
 
 
 def _failed(task: TaskRun, event: Failed, node: Node, now: Moment, chance: float) -> Transition:
@@ -175,6 +203,8 @@ def _due(task: TaskRun, node: Node, now: Moment, chance: float) -> Transition:
         text = f"waited in the queue for more than {node.spec.timeouts.queue_seconds:g} s"
         error = TaskError(type="QueueTimeout", message=text)
         return Transition(_ended(task, TaskState.FAILED, node, now, Reason.TIMEOUT, error))
+    if is_pool(task.session_id):
+        return _released(task, node, now)
     text = f"the attempt took more than {node.spec.timeouts.attempt_seconds:g} s"
     error = TaskError(type="AttemptTimeout", message=text)
     return _failed(task, Failed(epoch=task.epoch, error=error, timeout=True), node, now, chance)
@@ -183,13 +213,13 @@ def _due(task: TaskRun, node: Node, now: Moment, chance: float) -> Transition:
 def _stopped(task: TaskRun, node: Node, now: Moment) -> Transition | None:
     if task.state in ENDED or task.state is TaskState.CANCELLING:
         return None
-    if task.state is TaskState.RUNNING:
+    if task.state is TaskState.RUNNING and not is_pool(task.session_id):
         return Transition(msgspec.structs.replace(task, state=TaskState.CANCELLING, due_at=None))
+    # Nobody has begun it; a worker that took it up after this would come too late.
     return Transition(_ended(task, TaskState.CANCELLED, node, now, Reason.CANCELLED))
 
 
 def _granted(task: TaskRun, event: Granted, node: Node, now: Moment) -> TaskRun:
-    limit = node.spec.timeouts.attempt_seconds
     return msgspec.structs.replace(
         task,
         state=TaskState.RUNNING,
@@ -197,10 +227,28 @@ def _granted(task: TaskRun, event: Granted, node: Node, now: Moment) -> TaskRun:
         session_id=event.session_id,
         hold=None,
         started_at=now,
-        due_at=None if limit is None else now + round(limit * SECOND) + DEADLINE_MARGIN,
+        due_at=_begin_by(event, now) if is_pool(event.session_id) else _deadline(node, now),
         reason=None,
         error=None,
     )
+
+
+def _begin_by(event: Granted, now: Moment) -> Moment:
+    assert event.start_seconds is not None, "whoever grants to a pool says for how long"
+    return now + round(event.start_seconds * SECOND)
+
+
+def _bound(task: TaskRun, event: Bound, node: Node, now: Moment) -> TaskRun:
+    if task.session_id == event.session_id:
+        return task  # said again: the answer was lost
+    return msgspec.structs.replace(
+        task, session_id=event.session_id, started_at=now, due_at=_deadline(node, now)
+    )
+
+
+def _deadline(node: Node, now: Moment) -> Moment | None:
+    limit = node.spec.timeouts.attempt_seconds
+    return None if limit is None else now + round(limit * SECOND) + DEADLINE_MARGIN
 
 
 def _counted(task: TaskRun, event: ParentsEnded, node: Node, now: Moment) -> TaskRun:

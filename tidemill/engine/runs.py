@@ -199,7 +199,8 @@ async def _take_keys(tx: Transaction, batch: Sequence[_Start], now: Moment) -> d
         if holder is None:
             holders[one.run_id] = one.run_id
         elif holder.body_hash != one.body_hash:
-            raise Conflict(f"key {one.key!r} has started run {holder.run_id} with another body")
+            what = "with another workflow or input"
+            raise Conflict(f"key {one.key!r} has started run {holder.run_id} {what}")
         else:
             holders[one.run_id] = holder.run_id
     return holders

@@ -1,15 +1,16 @@
-"""The gRPC door: serves a Door on a unix socket or a TCP address."""
+"""The gRPC door: serves a Door, and whatever shares its address, on a unix socket or by TCP."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, TypeAlias, cast
 
 import grpc
 import grpc.aio
 
+from tidemill.gateway.security import TokenCheck, TokenInterceptor, bearer_of
 from tidemill.protocol.codec import (
     ATTACH,
     MESSAGE_BYTES_MAX,
@@ -21,6 +22,7 @@ from tidemill.protocol.door import Door
 from tidemill.protocol.messages import SchedulerMessage, WorkerMessage
 
 AnyHandler: TypeAlias = "grpc.GenericRpcHandler[Any, Any]"
+Encode: TypeAlias = Callable[[SchedulerMessage], bytes]
 
 _log = logging.getLogger("tidemill.gateway")
 
@@ -29,11 +31,23 @@ _OPTIONS = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     # Two owners of one address must not share it silently.
     ("grpc.so_reuseport", 0),
+    # The protocol's own pings notice a dead peer within 3 s. These end its connection, which may be
+    # stuck in a write, and allow the same to the other side.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
 )
+
+RPCS_MAX = 10_000
+"""Streams and calls at once; more are turned away."""
 
 
 class GatewayServer:
-    """Accepts worker streams and hands them to the door. More services may share the address."""
+    """Accepts worker streams and hands them to the door. More services may share the address.
+
+    With `tokens`, no call of any service is answered without one of them. A unix socket in a
+    private folder needs none: who may open it is decided by the file system.
+    """
 
     def __init__(
         self,
@@ -42,19 +56,29 @@ class GatewayServer:
         *,
         handlers: Sequence[AnyHandler] = (),
         credentials: grpc.ServerCredentials | None = None,
+        tokens: TokenCheck | None = None,
+        encode: Encode = encode_scheduler_message,
     ) -> None:
         self.address = address
         self._credentials = credentials
-        self._handlers = (_AttachHandler(door), *handlers)
+        self._interceptors = () if tokens is None else (TokenInterceptor(tokens),)
+        self._handlers = (_AttachHandler(door, encode, tokens), *handlers)
         self._server: grpc.aio.Server | None = None
 
     async def start(self) -> None:
         """Listen; OSError when the address cannot be had."""
-        server = grpc.aio.server(handlers=self._handlers, options=_OPTIONS)
+        server = grpc.aio.server(
+            handlers=self._handlers,
+            interceptors=self._interceptors,
+            options=_OPTIONS,
+            maximum_concurrent_rpcs=RPCS_MAX,
+        )
         try:
             port = self._bind(server)
         except RuntimeError as error:
-            raise OSError(f"cannot listen on {self.address}: {error}") from error
+            # gRPC does not say which.
+            why = "it is in use, may not be used, or is no address of this machine"
+            raise OSError(f"cannot listen on {self.address}: {why}") from error
         if not self.address.startswith("unix:"):
             self.address = f"{self.address.rpartition(':')[0]}:{port}"
         await server.start()
@@ -75,8 +99,10 @@ class GatewayServer:
 class _AttachHandler(grpc.GenericRpcHandler):  # type: ignore[type-arg]
     """Bytes in and out: messages are decoded here, so that a malformed one has a typed end."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Door, encode: Encode, tokens: TokenCheck | None) -> None:
         self._door = door
+        self._encode = encode
+        self._tokens = tokens
 
     def service(
         self, handler_call_details: grpc.HandlerCallDetails
@@ -88,21 +114,30 @@ class _AttachHandler(grpc.GenericRpcHandler):  # type: ignore[type-arg]
     async def _attach(
         self, requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, bytes]
     ) -> AsyncIterator[bytes]:
-        incoming = _Incoming(requests)
+        incoming = _Incoming(requests, self._still_allowed(context))
         outgoing = cast(AsyncGenerator[SchedulerMessage, None], self._door.attach(incoming))
         async with aclosing(outgoing):
             async for message in outgoing:
-                yield encode_scheduler_message(message)
+                yield self._encode(message)
         if incoming.problem is not None:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(incoming.problem))
+            await context.abort(*incoming.problem)
+
+    def _still_allowed(self, context: grpc.aio.ServicerContext[bytes, bytes]) -> Callable[[], bool]:
+        """A stream lives long: a token that is withdrawn meanwhile ends it at the next message."""
+        tokens = self._tokens
+        if tokens is None:
+            return lambda: True
+        token, _ = bearer_of(context.invocation_metadata() or ())
+        return lambda: tokens.accepts(token)
 
 
 class _Incoming:
     """The worker's messages. Whatever happens to the stream is its end, nothing else."""
 
-    def __init__(self, requests: AsyncIterator[bytes]) -> None:
-        self.problem: MalformedMessage | None = None
+    def __init__(self, requests: AsyncIterator[bytes], allowed: Callable[[], bool]) -> None:
+        self.problem: tuple[grpc.StatusCode, str] | None = None
         self._requests = aiter(requests)
+        self._allowed = allowed
 
     def __aiter__(self) -> AsyncIterator[WorkerMessage]:
         return self
@@ -111,10 +146,14 @@ class _Incoming:
         if self.problem is not None:
             raise StopAsyncIteration
         try:
-            return decode_worker_message(await anext(self._requests))
-        except MalformedMessage as problem:
-            _log.warning("a worker sent %s", problem)
-            self.problem = problem
+            message = decode_worker_message(await anext(self._requests))
+            if self._allowed():
+                return message
+            self.problem = grpc.StatusCode.UNAUTHENTICATED, "the token is not known here any more"
+        except MalformedMessage as error:
+            self.problem = grpc.StatusCode.INVALID_ARGUMENT, str(error)
         except grpc.RpcError as error:
             _log.info("a worker's stream broke: %s", error)
+        if self.problem is not None:
+            _log.warning("a worker's stream is ended: %s", self.problem[1])
         raise StopAsyncIteration

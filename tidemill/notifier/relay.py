@@ -10,23 +10,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 
 import msgspec
 
 from tidemill.domain.errors import Unavailable
 from tidemill.domain.facts import decode_facts
-from tidemill.domain.identifiers import SECOND
+from tidemill.domain.identifiers import SECOND, Moment
+from tidemill.notifier.outage import Outage
+from tidemill.ports.broker import Message
 from tidemill.ports.bus import Bus, Event
 from tidemill.ports.clock import Clock
 from tidemill.ports.store import OutboxRow, Store
+from tidemill.protocol.unreadable import dead_letter
 
 log = logging.getLogger(__name__)
 
 LEADER = "relay"
 CURSOR = "bus"
+STAMPED = "$stamped"  # where the store keeps how far it has given out positions
 PRUNE_ROWS_MAX = 1_000
 PRUNE_ROUNDS_MAX = 100
+STAMP_ROUNDS_MAX = 4
 
 
 class RelayConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,10 +40,22 @@ class RelayConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     poll_seconds: float = 0.5
     pause_seconds: float = 0.04  # at least, so that a busy mill is relayed in batches
-    lead_seconds: float = 2.0
+    lead_seconds: float = 1.4  # with one poll, less than the two seconds of a takeover
+    retry_seconds_max: float = 2.0
+    publish_seconds: float = 30.0
     rows_max: int = 500
+    rows_behind_max: int = 10_000  # more than that is said in health
     keep_seconds: float = 24 * 3_600.0
     prune_seconds: float = 60.0
+
+
+class RelayState(msgspec.Struct, frozen=True, kw_only=True):
+    """How a relay is doing. Only the one that leads knows how far behind the bus is."""
+
+    leading: bool
+    rows_behind: int
+    bus_down_since: Moment | None
+    store_down_since: Moment | None
 
 
 class Relay:
@@ -52,6 +70,31 @@ class Relay:
         self._clock = clock
         self._config = config
         self._pruned_at = clock.monotonic()
+        self._leading = False
+        self._rows_behind = 0
+        self._bus_outage = Outage("the bus", clock)
+        self._store_outage = Outage("the store", clock)
+
+    @property
+    def state(self) -> RelayState:
+        """How it is doing, as of the last step."""
+        return RelayState(
+            leading=self._leading,
+            rows_behind=self.lag(),
+            bus_down_since=self._bus_outage.since,
+            store_down_since=self._store_outage.since,
+        )
+
+    def lag(self) -> int:
+        """Rows that wait to be published, as of the last step; 0 when another relay leads."""
+        return self._rows_behind if self._leading else 0
+
+    def health(self) -> list[str]:
+        """Why facts do not leave as they should; nothing when they do. Work goes on regardless."""
+        reasons = self._store_outage.tell() + self._bus_outage.tell()
+        if self.lag() > self._config.rows_behind_max:
+            reasons.append(f"the relay is {self.lag()} outbox rows behind")
+        return reasons
 
     async def run(self) -> None:
         """Relay until cancelled."""
@@ -68,26 +111,41 @@ class Relay:
     async def step(self) -> int:
         """Publish one batch of rows; return how many."""
         rows = await self._stamped_rows()
-        events = [event for row in rows for event in _events(row)]
+        self._store_outage.worked()
         if rows:
-            await self._bus.publish(events)
+            await self._carry(rows)
             async with self._store.transaction() as tx:
                 await tx.outbox.move_cursor(CURSOR, rows[-1].position)
+            self._rows_behind = max(0, self._rows_behind - len(rows))
         await self._prune()
         return len(rows)
 
+    # Waiting
+
     async def _relay(self, woken: asyncio.Event) -> None:
         while True:
-            try:
-                moved = await self.step()
-            except Unavailable as error:
-                log.warning("the relay waits: %s", error)
-                moved = 0
-            except Exception:
-                log.exception("the relay failed and tries again")
-                moved = 0
-            if moved < self._config.rows_max:
+            moved = await self._try_step()
+            if moved is None:
+                await self._back_off()
+            elif moved < self._config.rows_max:
                 await self._nap(woken)
+
+    async def _try_step(self) -> int | None:
+        """One step; None when it failed."""
+        bus_tries = self._bus_outage.tries
+        try:
+            return await self.step()
+        except Unavailable as error:
+            if self._bus_outage.tries == bus_tries:  # then it was the store
+                self._store_outage.failed(str(error))
+        except Exception:
+            log.exception("the relay failed and tries again")
+        return None
+
+    async def _back_off(self) -> None:
+        tries = max(self._bus_outage.tries, self._store_outage.tries, 1)
+        seconds = self._config.poll_seconds * 2.0 ** min(tries - 1, 10)
+        await self._clock.sleep(min(seconds, self._config.retry_seconds_max))
 
     async def _nap(self, woken: asyncio.Event) -> None:
         await self._clock.sleep(self._config.pause_seconds)
@@ -98,10 +156,8 @@ class Relay:
 
     async def _follow_hints(self, woken: asyncio.Event) -> None:
         while True:
-            try:
+            with suppress(Unavailable):  # polling finds what no hint tells
                 await self._listen(woken)
-            except Unavailable as error:
-                log.warning("the relay hears no hints: %s", error)
             await self._clock.sleep(self._config.poll_seconds)
 
     async def _listen(self, woken: asyncio.Event) -> None:
@@ -109,14 +165,71 @@ class Relay:
             async for _ in hints:
                 woken.set()
 
+    # One step
+
     async def _stamped_rows(self) -> list[OutboxRow]:
         async with self._store.transaction() as tx:
             until = await tx.now() + round(self._config.lead_seconds * SECOND)
-            if not await tx.outbox.lead(LEADER, self._name, until):
+            self._leading = await tx.outbox.lead(LEADER, self._name, until)
+            if not self._leading:
                 return []
-            await tx.outbox.stamp(self._config.rows_max)
+            for _ in range(STAMP_ROUNDS_MAX):
+                if await tx.outbox.stamp(self._config.rows_max) < self._config.rows_max:
+                    break
             after = await tx.outbox.cursor(CURSOR)
-            return await tx.outbox.read(after, self._config.rows_max)
+            rows = await tx.outbox.read(after, self._config.rows_max)
+            self._rows_behind = await tx.outbox.cursor(STAMPED) - after if rows else 0
+            return rows
+
+    async def _carry(self, rows: Sequence[OutboxRow]) -> None:
+        """Bring rows to the bus: facts as events, what cannot be read to the dead letters."""
+        events: list[Event] = []
+        aside: list[Message] = []
+        for row in rows:
+            try:
+                events += _events(row)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                # Written by a later release, or damaged: those behind it must not wait for ever.
+                aside.append(_unreadable(row.facts, f"outbox row {row.number}", str(error)))
+        try:
+            async with asyncio.timeout(self._config.publish_seconds):
+                await self._publish(events)
+                await self._set_aside(aside)
+        except TimeoutError as error:
+            self._bus_outage.failed(f"no answer within {self._config.publish_seconds:g} s")
+            raise Unavailable(self._bus_outage.reason) from error
+        except Unavailable as error:
+            self._bus_outage.failed(str(error))
+            raise
+        self._bus_outage.worked()
+
+    async def _publish(self, events: Sequence[Event]) -> None:
+        """Publish a batch; one that the bus refuses is halved until the culprit stands alone."""
+        if not events:
+            return
+        try:
+            await self._bus.publish(events)
+        except (Unavailable, TimeoutError):
+            raise
+        except Exception as error:
+            if len(events) == 1:
+                log.exception("the bus refuses event %s", events[0].id)
+                data = msgspec.json.encode(events[0])
+                await self._set_aside([_unreadable(data, f"event {events[0].id}", str(error))])
+                return
+            half = len(events) // 2
+            await self._publish(events[:half])
+            await self._publish(events[half:])
+
+    async def _set_aside(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            log.warning("%s cannot be carried: %s", *message.headers.values())
+            try:
+                await self._bus.set_aside(message)
+            except (Unavailable, TimeoutError):
+                raise
+            except Exception:
+                log.exception("it cannot be kept among the dead letters either")
 
     async def _prune(self) -> None:
         if self._clock.monotonic() - self._pruned_at < self._config.prune_seconds:
@@ -131,13 +244,11 @@ class Relay:
 
 
 def _events(row: OutboxRow) -> list[Event]:
-    try:
-        facts = decode_facts(row.facts)
-    except msgspec.DecodeError:
-        # Written by a later release, or damaged: those behind it must not wait for ever.
-        log.exception("outbox row %d cannot be read and is passed over", row.number)
-        return []
     return [
         Event(id=f"{row.number}.{index}", position=row.position, fact=fact)
-        for index, fact in enumerate(facts)
+        for index, fact in enumerate(decode_facts(row.facts))
     ]
+
+
+def _unreadable(data: bytes, source: str, reason: str) -> Message:
+    return dead_letter(Message(value=data), source, reason)

@@ -7,7 +7,7 @@ that lock. Passing faults are raised as Unavailable, a commit of unknown result 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
@@ -22,8 +22,9 @@ from tidemill.domain.identifiers import (
     Token,
     VersionId,
 )
-from tidemill.domain.run import Run, RunState
+from tidemill.domain.run import Run
 from tidemill.domain.task_run import Attempt, TaskRun, TaskState
+from tidemill.ports.queries import DeadQuery, RunQuery
 
 FORMAT_MAX = 1
 """Rows of a higher format belong to a later release and are left to it."""
@@ -191,7 +192,7 @@ class SessionTable(Protocol):
     """Sessions of workers. Times are the database's."""
 
     async def open(self, session: Session) -> None:
-        """Insert a session."""
+        """Insert a session; one that is there already is left as it is."""
 
     async def get(self, session_id: SessionId) -> Session | None:
         """Lock one session against everyone, and return it, closed or not."""
@@ -200,6 +201,14 @@ class SessionTable(Protocol):
         """Keep these sessions from being closed; return those open and unexpired right now.
 
         Does not stand in the way of `Store.renew_sessions`.
+        """
+
+    async def count_granted(
+        self, pools: Sequence[SessionId], members: Sequence[SessionId]
+    ) -> Mapping[SessionId, int]:
+        """Hold pools alone until the end, and count what they and their members were granted.
+
+        A pool that is closed or missing is left out.
         """
 
     async def held(self, session_id: SessionId) -> list[HeldTask]:
@@ -212,7 +221,7 @@ class SessionTable(Protocol):
         """Close a session that this transaction has locked by `get`, in favour of another."""
 
     async def close_all(self) -> None:
-        """End every session: the first act of a new exclusive owner."""
+        """End every session but pools: the first act of a new exclusive owner."""
 
     async def prune(self, before: Moment) -> int:
         """Forget sessions closed or expired before, unless a task points at them."""
@@ -304,11 +313,14 @@ class Watch(Protocol):
     async def unsettled_runs(self, limit: int) -> list[RunId]:
         """Runs with work for a turn: tasks to write, roots or children to tell, tasks to stop."""
 
+    async def foreign_runs(self, limit: int) -> int:
+        """How many runs there are, up to the limit, whose format only a later release knows."""
+
     async def ready_lanes(self) -> list[ReadyLane]:
         """Lanes with at least one READY task that is not held, or held ALONE."""
 
-    async def held_by(self, session_id: SessionId) -> list[HeldTask]:
-        """What a session has been granted."""
+    async def held_by(self, session_ids: Sequence[SessionId]) -> Mapping[SessionId, list[HeldTask]]:
+        """What sessions have been granted; each of those asked for is in the answer."""
 
 
 class Payloads(Protocol):
@@ -322,25 +334,6 @@ class Payloads(Protocol):
 
     async def results(self, keys: Sequence[TaskKey]) -> Mapping[TaskKey, bytes]:
         """Results of tasks, as JSON; a task without a stored result is left out."""
-
-
-class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which runs to list: newest first, those older than `before` (a run id) when given."""
-
-    namespace: str = "default"
-    states: tuple[RunState, ...] = ()
-    workflow: str | None = None
-    before: RunId | None = None
-    limit: int = 50
-
-
-class DeadQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which dead letters to list: newest run first, in order of position within a run."""
-
-    namespace: str = "default"
-    run_id: RunId | None = None
-    before: TaskKey | None = None
-    limit: int = 50
 
 
 class Reader(Protocol):
@@ -368,7 +361,7 @@ class Reader(Protocol):
         """A page of FAILED tasks."""
 
     async def sessions(self) -> list[Session]:
-        """Sessions that are open and unexpired."""
+        """Sessions that are open and unexpired, without pools."""
 
 
 class Store(Protocol):
@@ -389,8 +382,17 @@ class Store(Protocol):
     ) -> set[SessionId]:
         """Renew in a transaction and on a connection of its own, so that no turn delays it."""
 
-    async def migrate(self) -> None:
-        """Bring the schema up to date."""
+    async def migrate(self, tell: Callable[[str], None] | None = None) -> None:
+        """Bring the schema up to date, and tell each step; one migrator at a time.
+
+        Others may go on with the schema as it was. Unavailable when they do not let go of it.
+        """
+
+    async def migrations_left(self) -> list[str]:
+        """Names of the migrations that this release needs and the schema lacks."""
+
+    def alarm(self) -> str:
+        """What people must know about the data, in a line; empty when all is well."""
 
     async def close(self) -> None:
         """Let go of connections and threads; safe to call twice."""

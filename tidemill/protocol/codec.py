@@ -43,6 +43,9 @@ AnyWire = TypeVar("AnyWire", bound=Message)
 
 
 NUMBER_MAX = 2**31 - 1
+DROPPED_MAX = 2**40
+"""Of dropped bytes in one chunk: sums of them must fit into a column."""
+RUN_ID_CHARACTERS_MAX = 64
 
 
 class MalformedMessage(TidemillError):
@@ -282,12 +285,14 @@ def _progress(report: wire.ProgressReport) -> ProgressReport:
 
 
 def _log(chunk: wire.LogText) -> LogText:
-    return LogText(_token(chunk.token), chunk.text, chunk.dropped)
+    return LogText(_token(chunk.token), chunk.text, min(chunk.dropped, DROPPED_MAX))
 
 
 def _token(token: wire.Token) -> Token:
     if not token.run_id:
         raise MalformedMessage("a token without a run id")
+    if len(token.run_id) > RUN_ID_CHARACTERS_MAX:
+        raise MalformedMessage(f"a run id of more than {RUN_ID_CHARACTERS_MAX} characters")
     if max(token.position, token.epoch) > NUMBER_MAX:
         raise MalformedMessage(f"a token with a number above {NUMBER_MAX}")
     return Token(RunId(token.run_id), token.position, token.epoch)

@@ -10,16 +10,17 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
 from tidemill.domain.errors import Conflict, NotFound, TidemillError, Unavailable
 from tidemill.domain.identifiers import RunId
 from tidemill.domain.run import Run
+from tidemill.domain.workflow import Workflow
 from tidemill.protocol.messages import ProgressReport
 
-LINE_BYTES_MAX = 1_048_576
+LINE_BYTES_MAX = 16 * 1_048_576  # a definition and its input
 ANSWER_SECONDS = 15.0
 
 
@@ -36,6 +37,15 @@ class ReplayTask(msgspec.Struct, frozen=True, tag="replay"):
     position: int
 
 
+class StartRun(msgspec.Struct, frozen=True, tag="start"):
+    """Start a run; `imports` are the modules that its tasks need."""
+
+    workflow: Workflow
+    input: Any
+    imports: tuple[str, ...]
+    key: str | None
+
+
 class AskProgress(msgspec.Struct, frozen=True, tag="progress"):
     """How far have the running tasks of a run come?"""
 
@@ -46,6 +56,13 @@ class RunChanged(msgspec.Struct, frozen=True, tag="run"):
     """The run after the change."""
 
     run: Run
+
+
+class RunStarted(msgspec.Struct, frozen=True, tag="started"):
+    """The run that was started, now or earlier with the same key."""
+
+    run_id: RunId
+    created: bool
 
 
 class ProgressNow(msgspec.Struct, frozen=True, tag="progress"):
@@ -61,8 +78,8 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
     message: str
 
 
-Command: TypeAlias = CancelRun | ReplayTask | AskProgress
-Answer: TypeAlias = RunChanged | ProgressNow | Refusal
+Command: TypeAlias = StartRun | CancelRun | ReplayTask | AskProgress
+Answer: TypeAlias = RunStarted | RunChanged | ProgressNow | Refusal
 Handler: TypeAlias = Callable[[Command], Awaitable[Answer]]
 
 _commands: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
@@ -117,7 +134,9 @@ async def ask(socket: str, command: Command) -> Answer:
         async with asyncio.timeout(ANSWER_SECONDS):
             answer = await _exchange(socket, command)
     except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
-        raise Unavailable(f"the owner of the store does not answer: {error}") from error
+        why = f": {error}" if str(error) else " in time"
+        hint = "it may be stopping: try again"
+        raise Unavailable(f"the owner of the store does not answer{why}; {hint}") from error
     if isinstance(answer, Refusal):
         raise _REFUSALS.get(answer.kind, Conflict)(answer.message)
     return answer

@@ -6,25 +6,20 @@ import asyncio
 import contextlib
 import os
 import shutil
-import socket
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from tidemill.buses.memory import MemoryBus
 from tidemill.domain.errors import Conflict, StoreOwned, TidemillError, Unavailable
 from tidemill.domain.identifiers import RunId, TaskKey
 from tidemill.domain.plan import encode_workflow, version_of
 from tidemill.domain.run import Run
 from tidemill.domain.workflow import Workflow
 from tidemill.engine import dead_letters, runs
-from tidemill.gateway.server import GatewayServer
-from tidemill.notifier.relay import Relay, RelayConfig
 from tidemill.ports.store import Store
 from tidemill.protocol.messages import ProgressReport
-from tidemill.runtime.config import EmbeddedSettings, unserved
 from tidemill.runtime.control import (
     Answer,
     AskProgress,
@@ -34,21 +29,23 @@ from tidemill.runtime.control import (
     ProgressNow,
     ReplayTask,
     RunChanged,
+    RunStarted,
+    StartRun,
 )
 from tidemill.runtime.exit_status import UNUSABLE, WORN_OUT
 from tidemill.runtime.inspection import read_plan
-from tidemill.runtime.leftovers import sort_out, take_up
+from tidemill.runtime.leftovers import sort_out, take_up, unfinished_runs
+from tidemill.runtime.offering import unserved, worker_command
 from tidemill.runtime.owner import OwnerCard, Ownership, private_folder, take_ownership
+from tidemill.runtime.parts import Parts
+from tidemill.runtime.settings import Settings
 from tidemill.runtime.sources import Sources
 from tidemill.runtime.supervisor import Supervisor, WorkerDied
-from tidemill.runtime.system import SystemClock, SystemEntropy
-from tidemill.runtime.wiring import check_place, open_store
-from tidemill.scheduler.config import SchedulerConfig
+from tidemill.runtime.wiring import check_place
 from tidemill.scheduler.service import Scheduler
 
 WORKER_START_SECONDS = 20.0
 WORKER_POLL_SECONDS = 0.02
-GOODBYE_SECONDS = 0.5
 LAST_WORDS_CHARACTERS = 500
 OWNER_TRIES_MAX = 10
 OWNER_RETRY_SECONDS = 0.03
@@ -66,76 +63,77 @@ class WorkerUnusable(TidemillError):
 class Embedded:
     """Owner, store, scheduler, relay, gateway and workers; an async context manager.
 
-    Runs that an earlier owner left are put aside, except those to `resume`.
+    Runs that an earlier owner left are put aside, except those to `resume`; None resumes all.
     """
 
     def __init__(
         self,
-        settings: EmbeddedSettings,
+        settings: Settings,
         *,
-        resume: Collection[RunId] = (),
+        resume: Collection[RunId] | None = (),
         notify: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.settings = settings
-        self.clock = SystemClock()
-        self.entropy = SystemEntropy()
-        self.bus = MemoryBus()
+        self.parts = Parts(settings, notify)
+        self.clock, self.entropy = self.parts.clock, self.parts.entropy
+        self.bus = self.parts.bus
         self.left: list[Run] = []
-        self.active: set[RunId] = set(resume)  # what this process was asked to bring to an end
-        self.store: Store
-        self._resume = frozenset(resume)
+        self.listens_on: str | None = None  # for workers of other machines
+        self.active: set[RunId] = set(resume or ())  # what it was asked to bring to an end
+        self._resume = resume
         self._notify = notify
         self._sources = Sources(settings.store)
         self._scheduler: Scheduler
         self._supervisor: Supervisor
+        self._workers = f"{self.parts.name}-worker"  # how their names begin
         self._unusable: str | None = None
-        self._duties: list[asyncio.Task[None]] = []
         self._burials: deque[asyncio.Task[None]] = deque(maxlen=BURIALS_MAX)
-        self._exit = contextlib.AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         try:
             await self._start()
         except BaseException:
-            await self._exit.aclose()
+            await self.parts.exit.aclose()
             raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._exit.aclose()
+        await self.parts.exit.aclose()
+
+    @property
+    def store(self) -> Store:
+        """The store, once the system has started."""
+        return self.parts.store
 
     @property
     def worker_pids(self) -> list[int]:
         """The worker processes that run right now."""
         return self._supervisor.pids
 
-    async def start(self, workflow: Workflow, value: Any) -> RunId:
+    async def start(
+        self, workflow: Workflow, value: Any, key: str | None = None, imports: Sequence[str] = ()
+    ) -> runs.Started:
         """Start a new run, and remember which modules its workers need."""
-        request = runs.StartRequest(workflow=workflow, input=value)
+        request = runs.StartRequest(workflow=workflow, input=value, key=key)
         version = version_of(request.namespace, encode_workflow(workflow))
-        self._sources.remember(version, self.settings.imports)
+        self._sources.remember(version, dict.fromkeys((*imports, *self.settings.imports)))
         [started] = await runs.start(self.store, self.bus, self.entropy, [request])
-        self.active.add(started.run_id)
-        return started.run_id
+        self._note(started.run_id)
+        return started
 
     async def cancel(self, run_id: RunId) -> Run:
         """Stop a run, also one that was put aside."""
         await take_up(self.store, [await self.store.reader.run(run_id)])
-        self.active.add(run_id)
+        self._note(run_id)
         return await runs.cancel(self.store, self.bus, run_id)
 
     async def replay(self, key: TaskKey) -> Run:
         """Try a dead letter again; Conflict when these workers cannot serve its run."""
         run = await self.store.reader.run(key.run_id)
-        missing = set(self._sources.recall([run.version_id])) - set(self.settings.imports)
-        missing |= unserved(self.settings, (await read_plan(self.store, run)).workflow)
-        if missing:
-            raise Conflict(
-                f"process {os.getpid()} runs another workflow, without "
-                f"{', '.join(sorted(missing))}: replay the task when it has ended"
-            )
+        workflow = (await read_plan(self.store, run)).workflow
+        self._refuse_unserved(workflow, self._sources.recall([run.version_id]))
         after = await dead_letters.replay(self.store, self.bus, key)
-        self.active.add(key.run_id)
+        self._note(key.run_id)
         return after
 
     def progress(self, run_id: RunId) -> tuple[ProgressReport, ...]:
@@ -148,7 +146,9 @@ class Embedded:
         deadline = self.clock.monotonic() + WORKER_START_SECONDS
         while self.clock.monotonic() < deadline:
             self.check()
-            if await self.store.reader.sessions():
+            if any(
+                one.worker.startswith(self._workers) for one in self._scheduler.desk.sessions.all()
+            ):
                 return
             await self.clock.sleep(WORKER_POLL_SECONDS)
         raise WorkerUnusable(f"no worker has connected within {WORKER_START_SECONDS:g} s")
@@ -157,30 +157,27 @@ class Embedded:
         """Raise what made a part of the system end, if one has."""
         if self._unusable is not None:
             raise WorkerUnusable(f"the worker cannot start: {self._unusable}")
-        for duty in self._duties:
-            if duty.done() and not duty.cancelled() and (error := duty.exception()) is not None:
-                raise error
+        self.parts.check()
 
     async def drain(self) -> None:
         """Take no new work; let running tasks finish within the grace, hand the rest back."""
         self._scheduler.drain()
-        await self._supervisor.stop(self.settings.grace_seconds + HANDING_BACK_SECONDS)
+        await self._supervisor.stop(self.settings.grace + HANDING_BACK_SECONDS)
 
     async def kill(self) -> None:
         """End the workers at once. What they ran is run again by the next owner."""
         await self._supervisor.kill()
 
     async def _start(self) -> None:
-        address = self.settings.store
+        address, exits = self.settings.store, self.parts.exit
         folder = private_folder()
-        self._exit.callback(shutil.rmtree, folder, ignore_errors=True)
+        exits.callback(shutil.rmtree, folder, ignore_errors=True)
         ownership = None
         if address.path is not None:
             check_place(address.path, make=True)
             ownership = await self._become_owner(address.path)
-            self._exit.callback(ownership.release)
-        self.store = await open_store(address, self.clock)
-        self._exit.push_async_callback(self.store.close)
+            exits.callback(ownership.release)
+        await self.parts.open_store()
         await self.store.migrate()
         if ownership is not None:
             await self._inherit()
@@ -188,7 +185,7 @@ class Embedded:
         if ownership is not None:
             control = ControlServer(folder / "control.sock", self._obey)
             await control.start()
-            self._exit.push_async_callback(control.stop)
+            exits.push_async_callback(control.stop)
             ownership.introduce(
                 OwnerCard(
                     pid=os.getpid(),
@@ -212,61 +209,36 @@ class Embedded:
         """The only owner there can be: no session of an earlier one is worth waiting for."""
         async with self.store.transaction() as tx:
             await tx.sessions.close_all()
-        self.left = await sort_out(self.store, self._resume)
+        if self._resume is None:
+            await take_up(self.store, await unfinished_runs(self.store))
+        else:
+            self.left = await sort_out(self.store, self._resume)
 
     async def _start_roles(self, folder: Path) -> None:
-        name = f"{socket.gethostname()}-{os.getpid()}"
-        self._scheduler = Scheduler(
-            name=name,
-            store=self.store,
-            bus=self.bus,
-            clock=self.clock,
-            entropy=self.entropy,
-            config=SchedulerConfig(),
-        )
-        self._start_relay(name)
-        self._exit.push_async_callback(self._scheduler.close)
-        self._run(self._scheduler.run())
+        # The only owner there can be need not wait for the lead of an earlier one to expire.
+        self.parts.start_relay(EXCLUSIVE_OWNER if self.settings.store.path is not None else None)
+        self._scheduler = self.parts.start_scheduler()
         address = f"unix:{folder / 'worker.sock'}"
-        gateway = GatewayServer(self._scheduler, address)
-        await gateway.start()
-        self._exit.push_async_callback(gateway.stop, GOODBYE_SECONDS)
+        await self.parts.open_gateway(address, guarded=False)
+        if self.settings.listen is not None:
+            gateway = await self.parts.open_gateway(self.settings.listen, guarded=True)
+            self.listens_on = gateway.address
         self._supervisor = Supervisor(
-            command=partial(self.settings.worker_command, address),
-            name=f"{name}-worker",
+            command=partial(worker_command, self.settings, address),
+            name=self._workers,
             count=self.settings.workers,
             clock=self.clock,
             on_death=self._mourn,
         )
-        self._exit.push_async_callback(self.drain)
+        self.parts.exit.push_async_callback(self.drain)
         await self._supervisor.start()
 
-    def _start_relay(self, name: str) -> None:
-        # The only owner there can be need not wait for the lead of an earlier one to expire.
-        holder = name if self.settings.store.path is None else EXCLUSIVE_OWNER
-        relay = Relay(
-            name=holder, store=self.store, bus=self.bus, clock=self.clock, config=RelayConfig()
-        )
-
-        async def resign() -> None:
-            with contextlib.suppress(Unavailable):
-                await relay.resign()
-
-        self._exit.push_async_callback(resign)
-        self._run(relay.run())
-
-    def _run(self, duty: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(duty)
-        self._duties.append(task)
-
-        async def end() -> None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-        self._exit.push_async_callback(end)
-
     def _mourn(self, death: WorkerDied) -> None:
-        self._burials.append(asyncio.create_task(self._bury(death)))
+        async def bury() -> None:
+            with contextlib.suppress(Unavailable):  # then its session expires
+                await self._bury(death)
+
+        self._burials.append(asyncio.create_task(bury()))
 
     async def _bury(self, death: WorkerDied) -> None:
         """The process is gone for sure: its tasks need not wait for its session to expire."""
@@ -275,11 +247,30 @@ class Embedded:
             # Without a session it was not user code that ended it. Nobody typed --import for what
             # a workflow or an earlier run brings along.
             self._unusable = death.tail.removeprefix("--import ") or "it gave no reason"
+            self._notify(f"{death}: {self._unusable}")
             return
         why = f" ({death.tail[-LAST_WORDS_CHARACTERS:]})" if death.status == WORN_OUT else ""
         self._notify(f"{death}{why}; a new one takes its place")
         async with self.store.transaction() as tx:
             await tx.sessions.close(found)
+
+    def _refuse_unserved(self, workflow: Workflow, imports: Sequence[str]) -> None:
+        if self.settings.listen is not None:
+            return  # workers of other machines may have what the own ones lack
+        missing = set(imports) - set(self.settings.imports) | unserved(self.settings, workflow)
+        if missing:
+            fix = (
+                "start it again with them (--import, --queues, --labels)"
+                if self._resume is None
+                else "it runs another workflow, try again when that has ended"
+            )
+            names = ", ".join(sorted(missing))
+            raise Conflict(f"process {os.getpid()} has workers without {names}: {fix}")
+
+    def _note(self, run_id: RunId) -> None:
+        """Remember a run to see to its end; who resumes everything sees to all of them."""
+        if self._resume is not None:
+            self.active.add(run_id)
 
     async def _obey(self, command: Command) -> Answer:
         match command:
@@ -287,5 +278,11 @@ class Embedded:
                 return RunChanged(await self.cancel(run_id))
             case ReplayTask(run_id, position):
                 return RunChanged(await self.replay(TaskKey(run_id, position)))
+            case StartRun():
+                self._refuse_unserved(command.workflow, command.imports)
+                started = await self.start(
+                    command.workflow, command.input, command.key, command.imports
+                )
+                return RunStarted(started.run_id, started.created)
             case AskProgress(run_id):
                 return ProgressNow(self.progress(run_id))

@@ -13,7 +13,8 @@ from tidemill.domain.plan import Plan, decode_plan
 from tidemill.domain.references import resolve_inputs
 from tidemill.domain.run import Run
 from tidemill.domain.task_run import ENDED, Attempt, TaskRun
-from tidemill.ports.store import DeadQuery, RunQuery, Store
+from tidemill.ports.queries import DeadQuery, RunQuery
+from tidemill.ports.store import Store
 from tidemill.protocol.messages import ProgressReport
 
 PAGE_TASKS = 2_000

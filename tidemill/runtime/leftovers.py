@@ -11,7 +11,8 @@ from collections.abc import Collection, Sequence
 
 from tidemill.domain.identifiers import RunId
 from tidemill.domain.run import Run, RunState
-from tidemill.ports.store import RunQuery, Store
+from tidemill.ports.queries import RunQuery
+from tidemill.ports.store import Store
 
 LEFT = "left unfinished; `tidemill resume` continues it"
 """The reason of the quarantine of a run that was put aside, and of no other."""

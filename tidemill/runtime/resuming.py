@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tidemill.domain.errors import InvalidInput, Problem
 from tidemill.domain.run import Run
 from tidemill.ports.store import Store
-from tidemill.runtime.config import EmbeddedSettings, serving
 from tidemill.runtime.inspection import read_plan
+from tidemill.runtime.leftovers import unfinished_runs
+from tidemill.runtime.offering import serving
+from tidemill.runtime.settings import Settings
 from tidemill.runtime.sources import Sources
+from tidemill.runtime.system import SystemClock
+from tidemill.runtime.wiring import reading
 
 
-async def settings_for(
-    store: Store, settings: EmbeddedSettings, runs: Sequence[Run]
-) -> EmbeddedSettings:
+async def settings_for(store: Store, settings: Settings, runs: Sequence[Run]) -> Settings:
     """The settings with the modules, queues and labels of these runs.
 
     A module given in the settings takes the place of the one of the same name from now on.
@@ -30,8 +32,29 @@ async def settings_for(
     return serving(replace(settings, imports=tuple(imports)), workflows)
 
 
+async def with_left_imports(settings: Settings, tell: Callable[[str], None]) -> Settings:
+    """The settings with the modules of all runs that were left unfinished in a SQLite file.
+
+    Files that are gone are told and left out: their tasks fail, and can be replayed later.
+    """
+    path = settings.store.path
+    if path is None or not path.exists():
+        return settings
+    async with reading(settings.store, SystemClock()) as store:
+        versions = {run.version_id for run in await unfinished_runs(store)}
+    recalled = dict.fromkeys((*settings.imports, *Sources(settings.store).recall(versions)))
+    for name in _lost_files(recalled):
+        tell(f"{name} is gone: runs that need it cannot go on")
+        del recalled[name]
+    return replace(settings, imports=tuple(recalled))
+
+
+def _lost_files(imports: Iterable[str]) -> list[str]:
+    return [name for name in imports if name.endswith(".py") and not Path(name).is_file()]
+
+
 def _refuse_lost(imports: Iterable[str]) -> None:
-    lost = [name for name in imports if name.endswith(".py") and not Path(name).is_file()]
+    lost = _lost_files(imports)
     if lost:
         raise InvalidInput([_lost(name) for name in lost])
 

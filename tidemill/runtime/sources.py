@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from tidemill.domain.identifiers import VersionId
-from tidemill.runtime.config import StoreAddress
+from tidemill.runtime.addresses import StoreAddress
 
 
 def module_name(imported: str) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tidemill.ports.clock import Clock
+from tidemill.runtime.offering import worker_environ
 
 log = logging.getLogger(__name__)
 
@@ -184,6 +185,7 @@ async def _spawn(name: str, command: Sequence[str]) -> _Worker:
             stdout=standard_output,
             stderr=standard_output,
             start_new_session=True,
+            env=worker_environ(os.environ),
         )
     finally:
         os.close(standard_input)

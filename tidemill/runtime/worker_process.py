@@ -1,79 +1,155 @@
-"""A worker as a process of its own: `python -m tidemill.runtime.worker_process --help`.
+"""A worker as a process of its own, the role behind `tidemill worker`.
 
-Arguments, signals, exit codes, and its end when its parent ends.
+Signals, exit codes, and its end when its parent ends.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import signal
-import socket
 import stat
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import NoReturn
 
-from tidemill.domain.errors import InvalidInput
+from tidemill.domain.errors import InvalidInput, Problem
+from tidemill.domain.urls import mask_url
 from tidemill.runtime.exit_status import REFUSED, USAGE, WORN_OUT
+from tidemill.runtime.health import Health, HealthServer
+from tidemill.runtime.logging_setup import log_to_stderr
+from tidemill.runtime.offering import worker_environ
+from tidemill.runtime.reaching import Reach, Unreachable
+from tidemill.runtime.setting_kinds import shown
+from tidemill.runtime.settings import Settings
 from tidemill.runtime.system import SystemClock, SystemEntropy
+from tidemill.runtime.worker_parts import Way, employ, make_way, worker_config
+from tidemill.worker.broker_worker import BrokerWorker
 from tidemill.worker.capture import capture_output
-from tidemill.worker.config import WorkerConfig
-from tidemill.worker.executor import Workshop
-from tidemill.worker.grpc_link import GrpcLink
+from tidemill.worker.executor import Executor, Workshop
 from tidemill.worker.library import ImportFailed, load_library
-from tidemill.worker.link import Link, WorkerRefused
+from tidemill.worker.link import WorkerRefused
 from tidemill.worker.plugins import find_executors
 from tidemill.worker.processes import Commands, die_with_parent
+from tidemill.worker.shift import Departure
 from tidemill.worker.threads import Threads
 from tidemill.worker.watchdog import Watchdog
-from tidemill.worker.worker import Departure, Worker
+from tidemill.worker.worker import Worker
 
 CLOSE_SECONDS = 2.0
 
 
-def main(arguments: Sequence[str]) -> NoReturn:
+def main(settings: Settings) -> NoReturn:
     """Be a worker until drained. Ends the process itself: a stuck thread must not keep it."""
-    options = _parser().parse_args(arguments)
     supervised = end_with_parent()
+    # Nothing that user code could read tells where the store is, or what opens a gateway.
+    way = make_way(settings)
+    _forget_settings()
+    log_to_stderr(settings.log_level, SystemClock())
     capture_output()
     try:
-        config = _config(options)
-        workshop = Workshop(
-            clock=SystemClock(),
-            entropy=SystemEntropy(),
-            library=load_library(options.imports),
-            threads=Threads(config.slots),
-            commands=Commands(),
-            result_bytes_max=config.result_bytes_max,
-        )
+        workshop = _workshop(settings)
+        executors = _offered(find_executors(workshop), settings.executors)
     except (ImportFailed, InvalidInput) as error:
         _leave(USAGE, str(error))
-    links = [GrpcLink(address) for address in options.addresses]
-    asyncio.run(_serve(config, workshop, links, _Signals(options.grace_seconds, supervised)))
+    asyncio.run(_Process(settings, workshop, executors, supervised).serve(way))
     raise AssertionError("a worker leaves from inside its loop")
 
 
-async def _serve(
-    config: WorkerConfig, workshop: Workshop, links: Sequence[Link], signals: _Signals
-) -> NoReturn:
-    executors = find_executors(workshop)
-    worker = Worker(config, links, executors, workshop.clock, workshop.entropy)
-    signals.heed(worker)
-    watchdog = Watchdog(lambda: worker.attempts, on_hang=partial(_leave, WORN_OUT))
-    watchdog.start(asyncio.get_running_loop())
-    try:
-        departure = await worker.run()
-    except WorkerRefused as error:
-        _leave(REFUSED, f"the scheduler refused this worker: {error}")
-    with suppress(TimeoutError):
-        async with asyncio.timeout(CLOSE_SECONDS):
-            await asyncio.gather(*(executor.close() for executor in executors.values()))
-    _leave(WORN_OUT if departure is Departure.WORN_OUT else 0)
+def _forget_settings() -> None:
+    kept = worker_environ(os.environ)
+    os.environ.clear()
+    os.environ.update(kept)
+
+
+def _workshop(settings: Settings) -> Workshop:
+    return Workshop(
+        clock=SystemClock(),
+        entropy=SystemEntropy(),
+        library=load_library(settings.imports),
+        threads=Threads(settings.slots),
+        commands=Commands(),
+        result_bytes_max=settings.result_bytes_max,
+    )
+
+
+def _offered(executors: Mapping[str, Executor], wanted: Sequence[str]) -> dict[str, Executor]:
+    unknown = [name for name in wanted if name not in executors]
+    if unknown:
+        known = ", ".join(sorted(executors))
+        problems = [
+            Problem(path="executors", message=f"{name} is not installed; known: {known}", code="x")
+            for name in unknown
+        ]
+        raise InvalidInput(problems)
+    return {name: executors[name] for name in wanted or executors}
+
+
+class _Process:
+    """The asynchronous part: the worker, its watchdog, its health."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        workshop: Workshop,
+        executors: Mapping[str, Executor],
+        supervised: bool,
+    ) -> None:
+        self._settings = settings
+        self._workshop = workshop
+        self._executors = executors
+        self._signals = _Signals(settings.grace, supervised)
+
+    async def serve(self, way: Way) -> NoReturn:
+        """Work until drained, then leave."""
+        config, workshop = worker_config(self._settings), self._workshop
+        worker = employ(way, config, self._executors, workshop)
+        await self._reach_broker()
+        self._signals.heed(worker)
+        watchdog = Watchdog(lambda: worker.attempts, on_hang=partial(_leave, WORN_OUT))
+        watchdog.start(asyncio.get_running_loop())
+        await self._serve_health(worker)
+        if not self._signals.supervised:
+            _introduce(self._settings)
+        try:
+            departure = await worker.run()
+        except WorkerRefused as error:
+            _leave(REFUSED, f"the scheduler refused this worker: {error}")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await asyncio.gather(*(executor.close() for executor in self._executors.values()))
+        _leave(WORN_OUT if departure is Departure.WORN_OUT else 0)
+
+    async def _reach_broker(self) -> None:
+        """Without its broker a worker has nothing to do; a scheduler it tries for ever."""
+        url = self._settings.via
+        if url is None:
+            return
+        from tidemill.runtime.probing import reach_broker
+
+        reach = Reach(self._workshop.clock, self._settings.start_retry, _say)
+        try:
+            await reach.until("broker", url, lambda: reach_broker(url))
+        except Unreachable as error:
+            _leave(USAGE, f"error: {error}")
+
+    async def _serve_health(self, worker: Worker | BrokerWorker) -> None:
+        if self._settings.health is None:
+            return
+
+        async def look() -> Health:
+            reasons = [] if worker.is_welcome else ["scheduler: not welcomed by any"]
+            reasons += ["draining"] if self._signals.draining else []
+            notes = [f"tasks: {len(worker.attempts)} running"]
+            return Health(role="worker", reasons=reasons, notes=notes)
+
+        try:
+            await HealthServer(self._settings.health, look).start()
+        except OSError as error:
+            _leave(USAGE, f"--health: {error}")
 
 
 class _Signals:
@@ -81,19 +157,24 @@ class _Signals:
 
     def __init__(self, grace_seconds: float, supervised: bool) -> None:
         self._grace_seconds = grace_seconds
-        self._supervised = supervised
+        self.supervised = supervised
         self._draining: asyncio.Task[None] | None = None
 
-    def heed(self, worker: Worker) -> None:
+    @property
+    def draining(self) -> bool:
+        """Whether somebody asked the worker to end."""
+        return self._draining is not None
+
+    def heed(self, worker: Worker | BrokerWorker) -> None:
         """Listen from now on."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._drain, worker)
-        if self._supervised:
+        if self.supervised:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         else:
             loop.add_signal_handler(signal.SIGINT, self._drain, worker)
 
-    def _drain(self, worker: Worker) -> None:
+    def _drain(self, worker: Worker | BrokerWorker) -> None:
         if self._draining is not None:
             _leave(128 + signal.SIGTERM)
         self._draining = asyncio.create_task(worker.drain(self._grace_seconds))
@@ -124,60 +205,33 @@ def end_with_parent() -> bool:
 def _wait_for_end(lifeline: int) -> None:
     while os.read(lifeline, 1_024):
         """Whatever the parent writes means nothing."""
+    with suppress(OSError):
+        os.write(2, b"standard input was closed, so the process that started this worker is gone\n")
     os._exit(1)
+
+
+def _introduce(settings: Settings) -> None:
+    """Tell a person what was started, as the other roles do."""
+    _say(f"worker {settings.process_name} (process {os.getpid()}) serves")
+    if settings.via is not None:
+        _say(f"  {'via':8} {mask_url(settings.via)}")
+    else:
+        _say(f"  {'connect':8} {', '.join(settings.connect)}")
+    _say(f"  {'queues':8} {shown(settings.queues)}, {settings.slots} slots")
+    for name, value in (("labels", settings.labels), ("imports", settings.imports)):
+        if value:
+            _say(f"  {name:8} {shown(value)}")
+    if settings.health is not None:
+        _say(f"  {'health':8} http://{settings.health}/ready")
+
+
+def _say(message: str) -> None:
+    print(message, file=sys.stderr)
 
 
 def _leave(status: int, message: str = "") -> NoReturn:
     if message:
-        print(message, file=sys.stderr)
+        _say(message)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
-
-
-def _config(options: argparse.Namespace) -> WorkerConfig:
-    return WorkerConfig(
-        name=options.name or f"{socket.gethostname()}-{os.getpid()}",
-        slots=options.slots,
-        queues=tuple(options.queues.split(",")),
-        labels=dict(options.labels),
-        result_bytes_max=options.result_bytes_max,
-    )
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="tidemill-worker", description="Run tasks.")
-    add = parser.add_argument
-    add(
-        "--address",
-        dest="addresses",
-        action="append",
-        required=True,
-        help="a scheduler: unix:PATH or HOST:PORT; give several to have a choice",
-    )
-    add("--slots", type=int, default=64, help="how many tasks run at once")
-    add("--queues", default="default", help="queues to serve, separated by commas")
-    add("--label", dest="labels", action="append", default=[], type=_label, help="NAME=VALUE")
-    add("--name", help="how the worker is shown; host and process id if not given")
-    add(
-        "--import",
-        dest="imports",
-        action="append",
-        default=[],
-        metavar="MODULE|FILE",
-        help="where the functions of python tasks live",
-    )
-    add("--result-bytes-max", type=int, default=256 * 1024)
-    add("--grace-seconds", type=float, default=30.0, help="what tasks get to finish on SIGTERM")
-    return parser
-
-
-def _label(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not name or not separator:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    return name, value
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -12,6 +12,7 @@ When no worker is idle, one is reserved and gets nothing more until it is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -21,6 +22,7 @@ from tidemill.domain.task_run import ALONE, TaskRun, TaskState
 from tidemill.engine.book import Book
 from tidemill.ports.store import ReadyLane, Transaction
 from tidemill.scheduler.backlog import Backlog, Belief, LaneLook
+from tidemill.scheduler.pools import Pool
 from tidemill.scheduler.sessions import AttachedSession
 
 RESERVED_SECONDS = 15.0
@@ -30,10 +32,14 @@ RESTED_SECONDS = 45.0
 """How long a worker that was reserved in vain is left alone."""
 
 
+Holder: TypeAlias = AttachedSession | Pool
+"""Who can be granted tasks."""
+
+
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """A task granted in this transaction, to be sent to its worker after the commit."""
 
-    session: AttachedSession
+    session: Holder
     task: TaskRun
     plan: Plan
     workflow: str
@@ -41,9 +47,9 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Seats:
-    """Free slots of the sessions that may be granted something in this transaction."""
+    """Free slots of the sessions and pools that may be granted something in this transaction."""
 
-    def __init__(self, sessions: Iterable[AttachedSession]) -> None:
+    def __init__(self, sessions: Iterable[Holder]) -> None:
         self._sessions = list(sessions)
         self._free = {session.id: session.free for session in self._sessions}
         self._idle = {session.id for session in self._sessions if session.idle}
@@ -52,7 +58,7 @@ class Seats:
         """Free slots for tasks of a lane."""
         return sum(self._free[session.id] for session in self._serving(lane))
 
-    def take(self, lane: Lane) -> AttachedSession | None:
+    def take(self, lane: Lane) -> Holder | None:
         """A slot for a task of the lane, where most are free."""
         best = max(self._serving(lane), key=lambda one: self._free[one.id], default=None)
         if best is None or self._free[best.id] <= 0:
@@ -61,20 +67,20 @@ class Seats:
         self._idle.discard(best.id)
         return best
 
-    def give_back(self, session: AttachedSession) -> None:
+    def give_back(self, session: Holder) -> None:
         """Return a slot that was taken for nothing."""
         self._free[session.id] += 1
 
-    def idle(self, lane: Lane) -> list[AttachedSession]:
+    def idle(self, lane: Lane) -> list[Holder]:
         """Workers that run nothing and may run tasks of the lane."""
         return [session for session in self._serving(lane) if session.id in self._idle]
 
-    def take_whole(self, session: AttachedSession) -> None:
-        """Give an idle worker to a single task."""
-        self._free[session.id] = 0
+    def take_whole(self, session: Holder) -> None:
+        """Give an idle worker to a single task; one of a pool leaves the others as they are."""
+        self._free[session.id] = self._free[session.id] - 1 if isinstance(session, Pool) else 0
         self._idle.discard(session.id)
 
-    def _serving(self, lane: Lane) -> list[AttachedSession]:
+    def _serving(self, lane: Lane) -> list[Holder]:
         return [one for one in self._sessions if one.serves(lane.namespace, lane.route)]
 
 
@@ -113,7 +119,7 @@ class Admission:
                 self._grant(task, session)
 
     async def _admit_waiting(self) -> None:
-        claimed: list[tuple[TaskRun, AttachedSession]] = []
+        claimed: list[tuple[TaskRun, Holder]] = []
         for ready, belief in self._backlog.lanes(alone=False):
             limit = min(self._seats.count(ready.lane), self._claims_left)
             if limit <= 0:
@@ -126,7 +132,7 @@ class Admission:
         await self._grant_claimed(claimed)
 
     async def _admit_suspects(self) -> None:
-        claimed: list[tuple[TaskRun, AttachedSession]] = []
+        claimed: list[tuple[TaskRun, Holder]] = []
         for ready, belief in self._backlog.lanes(alone=True):
             idle = self._seats.idle(ready.lane)[: self._claims_left]
             if not idle:
@@ -151,7 +157,7 @@ class Admission:
         )
         return claim.tasks
 
-    async def _grant_claimed(self, claimed: Sequence[tuple[TaskRun, AttachedSession]]) -> None:
+    async def _grant_claimed(self, claimed: Sequence[tuple[TaskRun, Holder]]) -> None:
         await self._book.peek_runs(sorted({task.run_id for task, _ in claimed}))
         for task, session in claimed:
             if self._is_free(task):
@@ -168,9 +174,9 @@ class Admission:
         current = ledger.task(task.position)
         return current is not None and current.state is TaskState.READY
 
-    def _grant(self, task: TaskRun, session: AttachedSession) -> None:
+    def _grant(self, task: TaskRun, session: Holder) -> None:
         ledger = self._book.ledgers[task.run_id]
-        granted = ledger.grant(task.position, session.id)
+        granted = ledger.grant(task.position, session.id, session.start_seconds)
         self.grants.append(
             Grant(
                 session=session,

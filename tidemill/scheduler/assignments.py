@@ -20,9 +20,8 @@ INPUTS_BYTES_MAX = 32 * 1024 * 1024
 class Assignments:
     """Builds assignments; remembers the inputs of the runs seen last."""
 
-    def __init__(self, payloads: Payloads, bytes_max: int) -> None:
+    def __init__(self, payloads: Payloads) -> None:
         self._payloads = payloads
-        self._bytes_max = bytes_max
         self._inputs: OrderedDict[RunId, bytes] = OrderedDict()
         self._inputs_bytes = 0
 
@@ -38,12 +37,12 @@ class Assignments:
             results |= await self._payloads.results(missing)
         return [(grant, _assignment(grant, inputs[grant.task.run_id], results)) for grant in grants]
 
-    def too_large(self, assignment: Assignment) -> TaskItem | None:
+    def too_large(self, assignment: Assignment, bytes_max: int) -> TaskItem | None:
         """The failure of a task whose inputs do not fit into a message."""
         size = size_of(assignment)
-        if size <= self._bytes_max:
+        if size <= bytes_max:
             return None
-        text = f"its inputs are {size} bytes, the limit is {self._bytes_max}"
+        text = f"its inputs are {size} bytes, the limit is {bytes_max}"
         error = TaskError(type="InputTooLarge", message=text)
         event = Failed(epoch=assignment.token.epoch, error=error, final=True)
         return TaskItem(token=assignment.token, event=event)

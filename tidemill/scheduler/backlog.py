@@ -93,6 +93,10 @@ class Backlog:
         found = [(lane, belief) for lane, belief in self._lanes.items() if lane.alone is alone]
         return sorted(found, key=lambda one: (-one[0].lane.priority, one[1].served, one[0].lane))
 
+    def ready(self) -> list[ReadyLane]:
+        """Every lane in which somebody waits, in no order."""
+        return list(self._lanes)
+
     def waits_before(self, lane: Lane) -> bool:
         """Whether something of equal or higher standing waits in the same queue."""
         return any(

@@ -23,12 +23,16 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True):
     sweep_seconds: float = 5.0
     reconcile_seconds: float = 3.0
     start_bound_seconds: float = 5.0
+    broker_start_bound_seconds: float = 15.0  # for a worker behind a broker to take up a command
+    broker_command_bytes_max: int = 900_000
     retry_seconds_max: float = 1.0
     scan_items_max: int = 5_000
     log_bytes_max: int = 65_536
     log_flush_seconds: float = 0.3
     log_chunks_max: int = 10_000
     assignment_bytes_max: int = 4 * 1024 * 1024
+    result_bytes_max: int = 256 * 1024
+    executors_allowed: tuple[str, ...] = ()  # a worker that offers another is refused; empty: any
 
     def __post_init__(self) -> None:
         assert self.renew_seconds * 2 < self.session_ttl_seconds, "a session is renewed in time"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tidemill.domain.errors import MalformedRun, Unavailable
 from tidemill.domain.identifiers import RunId
@@ -15,11 +17,14 @@ from tidemill.ports.store import Store
 from tidemill.scheduler.backlog import Backlog
 from tidemill.scheduler.config import SchedulerConfig
 from tidemill.scheduler.inbox import Inbox
+from tidemill.scheduler.pools import Pools
 from tidemill.scheduler.sessions import Sessions
 
 log = logging.getLogger(__name__)
 
 REASON_CHARACTERS_MAX = 1_000
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -36,10 +41,12 @@ class Desk:
     plans: Plans = field(default_factory=Plans)
     backlog: Backlog = field(default_factory=Backlog)
     sessions: Sessions = field(default_factory=Sessions)
+    pools: Pools = field(init=False)
     look_wanted: bool = False  # READY tasks may have appeared
 
     def __post_init__(self) -> None:
         self.inbox = Inbox(self.config.inbox_items_max)
+        self.pools = Pools(self.name, self.clock, self.config)
 
     async def look(self) -> None:
         """Learn from the store where READY tasks wait."""
@@ -66,6 +73,18 @@ class Desk:
         except Unavailable as refused:
             log.warning("run %s could not be put into quarantine: %s", run_id, refused)
             await self.pause()
+
+    async def carry_out(self, operation: Callable[[], Awaitable[T]]) -> T:
+        """Try a transaction until the store takes it, however long that is."""
+        while True:
+            try:
+                return await operation()
+            except PlansMissing as missing:
+                await self.load_plans(missing)
+            except MalformedRun as error:
+                await self.quarantine(RunId(error.run_id), error)
+            except Unavailable:
+                await self.pause()
 
     async def pause(self) -> None:
         """Wait a little before trying again, not all at the same moment."""

@@ -9,13 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tidemill.domain.errors import Unavailable
-from tidemill.domain.identifiers import SessionId, TaskKey, Token
+from tidemill.domain.events import Bound
+from tidemill.domain.identifiers import RunId, SessionId, TaskKey, Token
 from tidemill.protocol import messages
 from tidemill.protocol.messages import Acks, Assignment, Cancels
-from tidemill.scheduler.admission import Grant
+from tidemill.scheduler.admission import Grant, Holder
 from tidemill.scheduler.assignments import Assignments, Batches
 from tidemill.scheduler.desk import Desk
 from tidemill.scheduler.inbox import Item, TaskItem
+from tidemill.scheduler.pools import Pool
 from tidemill.scheduler.turn import TurnResult
 
 log = logging.getLogger(__name__)
@@ -37,7 +39,7 @@ class Dispatch:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._assignments = Assignments(desk.store.payloads, desk.config.assignment_bytes_max)
+        self._assignments = Assignments(desk.store.payloads)
         self._parcels: asyncio.Queue[Parcel] = asyncio.Queue(desk.config.dispatch_parallelism)
 
     async def run(self) -> None:
@@ -59,8 +61,10 @@ class Dispatch:
         for grant in result.grants:
             grant.session.grant(grant.task.token, now)
             if grant.alone:
-                grant.session.alone = grant.task.token
-                grant.session.reserved_until = None
+                grant.session.keep_alone(grant.task.token)
+        for pool in self._desk.pools.all() if result.freed else ():
+            if pool.id not in result.counted:
+                pool.free += pool.freed_of(result.freed)
 
     def answer(self, items: Sequence[Item], result: TurnResult) -> None:
         """Acknowledge reports, and ask workers to stop what was taken from them."""
@@ -70,6 +74,7 @@ class Dispatch:
         for item in items:
             if isinstance(item, TaskItem) and item.reporter and id(item) not in missed:
                 tokens[item.reporter].append(item.token)
+        self._answer_over_broker(items, result)
         for session_id, reported in tokens.items():
             session = self._desk.sessions.get(session_id)
             if session is not None:
@@ -77,6 +82,34 @@ class Dispatch:
                 late = tuple(token for token in reported if token in stale)
                 session.send(Acks(tuple(reported), late))
         self._ask_to_stop(result.revoked)
+
+    def stopped_elsewhere(self, result: TurnResult) -> list[RunId]:
+        """Runs whose workers other schedulers must ask to stop."""
+        desk = self._desk
+        away = {
+            token.run_id
+            for session_id, token in result.revoked
+            if desk.sessions.get(session_id) is None and desk.pools.get(session_id) is None
+        }
+        return sorted(away)
+
+    def _answer_over_broker(self, items: Sequence[Item], result: TurnResult) -> None:
+        passed = {id(item) for item in (*result.missed, *result.unheard)}
+        stale = {id(item) for item in result.stale}
+        applied = {id(item) for item in result.applied}
+        for item in items:
+            if not isinstance(item, TaskItem) or id(item) in passed:
+                continue
+            session = self._desk.pools.get(item.reporter)
+            if session is None:
+                continue
+            draft = self._desk.pools.letters.draft(session.id, session.key.namespace)
+            if not isinstance(item.event, Bound):
+                draft.acknowledged[item.token] = None
+            elif id(item) in applied:
+                draft.bound[item.token] = item.number
+            elif id(item) in stale:
+                draft.stale[item.token] = None
 
     async def _send_parcels(self) -> None:
         while True:
@@ -97,7 +130,7 @@ class Dispatch:
         for grant, assignment in built:
             if assignment.token not in grant.session.granted:
                 continue  # given up while its inputs were read: somebody else may have it
-            failure = self._assignments.too_large(assignment)
+            failure = self._assignments.too_large(assignment, self._bytes_max(grant.session))
             if failure is None:
                 # The start bound counts from here: reading the inputs may have taken long.
                 grant.session.grant(assignment.token, self._desk.clock.monotonic())
@@ -105,11 +138,16 @@ class Dispatch:
             else:
                 grant.session.over(assignment.token)
                 self._desk.inbox.put_own([failure])
-        for session_id, cut in batches.items():
-            session = self._desk.sessions.get(session_id)
-            if session is not None:
+        for holder_id, cut in batches.items():
+            holder = self._desk.sessions.get(holder_id) or self._desk.pools.pool(holder_id)
+            if holder is not None:
                 for batch in cut.batches:
-                    session.send(messages.Assignments(tuple(batch)))
+                    holder.send(messages.Assignments(tuple(batch)))
+
+    def _bytes_max(self, holder: Holder) -> int:
+        config = self._desk.config
+        in_command = isinstance(holder, Pool)
+        return config.broker_command_bytes_max if in_command else config.assignment_bytes_max
 
     async def _build(
         self, grants: Sequence[Grant], known: Mapping[TaskKey, bytes]
@@ -130,3 +168,4 @@ class Dispatch:
             session = self._desk.sessions.get(session_id)
             if session is not None:
                 session.send(Cancels(tuple(asked)))
+            self._desk.pools.ask_to_stop(session_id, asked)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 
 import msgspec
 
-from tidemill.domain.errors import MalformedRun, TidemillError, Unavailable
+from tidemill.domain.errors import TidemillError
 from tidemill.domain.identifiers import RunId
-from tidemill.engine.plans import PlansMissing
 from tidemill.protocol.messages import (
-    PROTOCOL_VERSION,
     Goodbye,
     Hello,
     Holdings,
@@ -28,15 +26,16 @@ from tidemill.protocol.messages import (
     WorkerMessage,
 )
 from tidemill.scheduler.desk import Desk
+from tidemill.scheduler.greeting import SLOTS_MAX, refusal_of
 from tidemill.scheduler.handover import Arrival, Handover, Handovers
 from tidemill.scheduler.inbox import TaskItem
 from tidemill.scheduler.keeper import Keeper
 from tidemill.scheduler.logs import LogKeeper
+from tidemill.scheduler.reports import checked_outcome, checked_progress
 from tidemill.scheduler.sessions import AttachedSession
 
 DEPART_LOOKS_MAX = 100
 DEPART_LOOK_SECONDS = 0.02
-SLOTS_MAX = 10_000
 
 log = logging.getLogger(__name__)
 
@@ -55,10 +54,12 @@ class WorkerDoor:
     ) -> AsyncIterator[SchedulerMessage]:
         """Serve one stream until either side ends it."""
         hello = await self._first_message(incoming)
-        refusal = _refusal(hello)
+        refusal = refusal_of(hello, self._desk.config)
         if refusal is not None or not isinstance(hello, Hello):
+            log.warning("a worker is refused: %s", refusal)
             yield Refused(refusal or "the first message must be Hello")
             return
+        hello = msgspec.structs.replace(hello, finished=self._checked(hello.finished))
         session, welcome = await self._welcome(hello)
         reader = asyncio.create_task(self._read(session, incoming))
         try:
@@ -105,7 +106,9 @@ class WorkerDoor:
 
     async def _arrive(self, arrival: Arrival) -> Handover:
         try:
-            return await self._carry_out(lambda: self._handovers.arrive(self._desk.store, arrival))
+            return await self._desk.carry_out(
+                lambda: self._handovers.arrive(self._desk.store, arrival)
+            )
         except TidemillError:
             log.exception("what worker %s brings along is left behind", arrival.hello.worker)
         # Its tasks run again once their session has expired; the worker itself is welcome.
@@ -113,19 +116,7 @@ class WorkerDoor:
             arrival.hello, session=None, secret=None, held=(), finished=()
         )
         alone = msgspec.structs.replace(arrival, hello=hello)
-        return await self._carry_out(lambda: self._handovers.arrive(self._desk.store, alone))
-
-    async def _carry_out(self, operation: Callable[[], Awaitable[Handover]]) -> Handover:
-        """Try a handover until the store takes it; the worker waits, and may try elsewhere."""
-        while True:
-            try:
-                return await operation()
-            except PlansMissing as missing:
-                await self._desk.load_plans(missing)
-            except MalformedRun as error:
-                await self._desk.quarantine(RunId(error.run_id), error)
-            except Unavailable:
-                await self._desk.pause()
+        return await self._desk.carry_out(lambda: self._handovers.arrive(self._desk.store, alone))
 
     async def _outgoing(self, session: AttachedSession) -> AsyncGenerator[SchedulerMessage, None]:
         while True:
@@ -151,6 +142,8 @@ class WorkerDoor:
             log.info("worker %s has been silent for too long", session.worker)
         finally:
             session.end()
+            # Not left to the other half of the stream, which may be stuck in a write.
+            self._detach(session)
 
     async def _receive(self, session: AttachedSession, message: WorkerMessage) -> None:
         match message:
@@ -162,7 +155,7 @@ class WorkerDoor:
                 session.slots = min(message.slots, SLOTS_MAX)
             case Progress(reports):
                 known = (report for report in reports if report.token in session.granted)
-                session.progress.update((report.token, report) for report in known)
+                session.progress.update((one.token, checked_progress(one)) for one in known)
             case Logs(chunks):
                 self._logs.add(chunks)
             case Goodbye():
@@ -176,9 +169,13 @@ class WorkerDoor:
         session.pending += len(outcomes)
         session.blocked = True
         try:
-            await self._desk.inbox.put(_items(session, outcomes))
+            await self._desk.inbox.put(_items(session, self._checked(outcomes)))
         finally:
             session.blocked = False
+
+    def _checked(self, outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
+        limit = self._desk.config.result_bytes_max
+        return tuple(checked_outcome(outcome, limit) for outcome in outcomes)
 
     async def _depart(self, session: AttachedSession) -> None:
         session.departed = True
@@ -186,7 +183,7 @@ class WorkerDoor:
             if not session.pending:
                 break
             await self._desk.clock.sleep(DEPART_LOOK_SECONDS)
-        handover = await self._carry_out(
+        handover = await self._desk.carry_out(
             lambda: self._handovers.depart(self._desk.store, session.id)
         )
         self._look_at(handover.runs)
@@ -196,6 +193,8 @@ class WorkerDoor:
         self._desk.inbox.go_on(sorted(run_ids))
 
     def _detach(self, session: AttachedSession) -> None:
+        if self._desk.sessions.get(session.id) is not session:
+            return
         self._desk.sessions.remove(session)
         if not session.departed:
             self._keeper.cut_short(session.id)
@@ -211,16 +210,3 @@ def _items(session: AttachedSession, outcomes: Sequence[Outcome]) -> list[TaskIt
         )
         for outcome in outcomes
     ]
-
-
-def _refusal(hello: WorkerMessage | None) -> str | None:
-    if not isinstance(hello, Hello):
-        return "the first message must be Hello"
-    if hello.protocol != PROTOCOL_VERSION:
-        return f"protocol {hello.protocol} is not spoken here, only {PROTOCOL_VERSION}"
-    # None, when a worker that leaves comes back only to hand over what it still owes.
-    if not 0 <= hello.slots <= SLOTS_MAX:
-        return f"slots must be from 0 to {SLOTS_MAX}, not {hello.slots}"
-    if not hello.queues:
-        return "a worker must serve at least one queue"
-    return None

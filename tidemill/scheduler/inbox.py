@@ -23,6 +23,8 @@ class TaskItem(msgspec.Struct, frozen=True, kw_only=True):
     event: Event
     reporter: SessionId | None = None
     namespace: str | None = None  # of the reporter
+    holder: SessionId | None = None  # who must hold the grant for the item to count
+    number: int = 0  # the reporter's own, for the answer
     misses: int = 0
 
     @property
@@ -96,6 +98,11 @@ class Inbox:
         fresh = [run_id for run_id in dict.fromkeys(run_ids) if run_id not in self._runs]
         self._runs.update(fresh)
         self.put_own(RunItem(run_id=run_id) for run_id in fresh)
+
+    def hear(self, run_ids: Iterable[RunId]) -> None:
+        """Note runs that somebody hinted at, unless there is no room: a sweep finds them."""
+        if len(self) < self._items_max:
+            self.go_on(run_ids)
 
     def take(self, items_max: int) -> list[Item]:
         """The next batch."""

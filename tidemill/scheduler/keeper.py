@@ -7,17 +7,21 @@ slept, every session looks expired, and none is.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from tidemill.domain.errors import Unavailable
 from tidemill.domain.events import Lost, Released
-from tidemill.domain.identifiers import SECOND, SessionId, Token
-from tidemill.ports.clock import Clock
+from tidemill.domain.identifiers import SECOND, RunId, SessionId, Token
+from tidemill.domain.pools import is_behind_broker
+from tidemill.ports.store import HeldTask, LostTask
 from tidemill.protocol.messages import Cancels
+from tidemill.scheduler.continuity import Continuity
 from tidemill.scheduler.desk import Desk
 from tidemill.scheduler.inbox import TaskItem
-from tidemill.scheduler.sessions import AttachedSession
+from tidemill.scheduler.pools import BrokerWord
+from tidemill.scheduler.sessions import AttachedSession, Word
 
 log = logging.getLogger(__name__)
 
@@ -27,32 +31,6 @@ SESSION_KEPT = 3_600 * SECOND
 """How long a session that ended is remembered: its worker might still come back."""
 
 
-class Continuity:
-    """For how long this process has reached its store without a gap."""
-
-    def __init__(self, clock: Clock, gap_seconds_max: float) -> None:
-        self._clock = clock
-        self._gap_seconds_max = gap_seconds_max
-        self._since: float | None = None
-        self._last = (0.0, 0)
-
-    def reached(self) -> None:
-        """The store has answered."""
-        steady, wall = self._clock.monotonic(), self._clock.now()
-        gap = max(steady - self._last[0], (wall - self._last[1]) / SECOND)
-        if self._since is None or gap > self._gap_seconds_max:
-            self._since = steady
-        self._last = (steady, wall)
-
-    def missed(self) -> None:
-        """The store has not answered."""
-        self._since = None
-
-    def lasted(self, seconds: float) -> bool:
-        """Whether there was no gap for so long."""
-        return self._since is not None and self._clock.monotonic() - self._since >= seconds
-
-
 class Keeper:
     """Renews sessions, reaps the tasks of lost ones, compares grants with holdings."""
 
@@ -60,10 +38,20 @@ class Keeper:
         self._desk = desk
         self._continuity = Continuity(desk.clock, desk.config.session_ttl_seconds / 2)
         self._to_cut: set[SessionId] = set()
+        self._overdue = False  # the last renewal failed
+        self._moved: set[RunId] = set()  # of which something runs here
+        self._stirred = asyncio.Event()
 
     def cut_short(self, session_id: SessionId) -> None:
         """The stream of a session ended without goodbye: it has little time to come back."""
         self._to_cut.add(session_id)
+
+    def look_at(self, run_ids: Collection[RunId]) -> None:
+        """Something moved in these runs: what runs of them here may have been stopped."""
+        here = {token.run_id for one in self._desk.sessions.all() for token in one.granted}
+        self._moved |= here.intersection(run_ids)
+        if self._moved:
+            self._stirred.set()
 
     async def keep_alive(self) -> None:
         """Renew, again and again; nothing else delays it."""
@@ -72,7 +60,7 @@ class Keeper:
             due = self._desk.clock.monotonic() - renewed_at >= self._desk.config.renew_seconds
             if due:
                 renewed_at = self._desk.clock.monotonic()
-            if due or self._to_cut:
+            if due or self._to_cut or self._overdue:
                 await self._guarded(self.renew)
             await self._desk.clock.sleep(self._desk.config.scan_seconds)
 
@@ -95,15 +83,31 @@ class Keeper:
         """Compare grants with holdings, again and again."""
         while True:
             await self._desk.clock.sleep(self._desk.config.reconcile_seconds)
-            for session in self._desk.sessions.all():
-                await self._guarded_reconcile(session)
+            try:
+                await self.reconcile()
+            except Unavailable as error:
+                log.warning("grants could not be compared: %s", error)
+
+    async def watch_stopped(self) -> None:
+        """Tell workers at once what others have stopped; a comparison would, seconds later."""
+        while True:
+            await self._stirred.wait()
+            self._stirred.clear()
+            moved, self._moved = self._moved, set()
+            await self.pass_on_stops(moved)
 
     async def renew(self) -> int:
         """Move the expiry of the sessions heard from, and drop those that are closed."""
+        self._overdue = True
         heard = self._desk.sessions.heard_from()
-        if heard:
+        behind = self._desk.pools.to_renew()
+        if heard or behind:
             ttl = round(self._desk.config.session_ttl_seconds * SECOND)
-            alive = await self._desk.store.renew_sessions([one.id for one in heard], ttl)
+            wanted = [*(one.id for one in heard), *(one.id for one in behind)]
+            alive = await self._desk.store.renew_sessions(wanted, ttl)
+            self._desk.pools.close(one for one in behind if one.id not in alive)
+            if any(session.in_doubt for session in heard):
+                self._desk.inbox.wake()
             for session in heard:
                 session.in_doubt = False
                 if session.id not in alive:
@@ -113,7 +117,8 @@ class Keeper:
             left = round(self._desk.config.lost_stream_seconds * SECOND)
             await self._desk.store.renew_sessions(sorted(cut), left)
             self._to_cut -= cut
-        return len(heard)
+        self._overdue = False
+        return len(heard) + len(behind)
 
     async def reap(self) -> int:
         """Note the tasks of lost sessions for the next turn; return how many."""
@@ -124,24 +129,45 @@ class Keeper:
         self._desk.inbox.offer(
             TaskItem(token=task.token, event=Lost(task.token.epoch, task.session_id))
             for task in lost
+            if self._desk.pools.steady or not self._is_served_here(task)
         )
         return len(lost)
 
-    async def reconcile(self, session: AttachedSession) -> int:
-        """Compare what the store says was granted with what the worker says it holds.
+    async def reconcile(self) -> int:
+        """Compare what the store says was granted with what workers say they hold.
 
         A row that the worker has not held for longer than the start bound is released, unspent:
         its assignment was never sent, or never arrived. What the worker holds without a row, or
         with one that asks to stop, it is told to stop. Each word of the worker is compared once,
         and says nothing of what was granted after it.
         """
-        said_at, session.held_at = session.held_at, None
-        if said_at is None:
+        words = [word for one in self._desk.sessions.all() if (word := one.take_word()) is not None]
+        behind = self._desk.pools.to_compare()
+        if not words and not behind:
             return 0
-        held = session.held
-        stored = await self._desk.store.watch.held_by(session.id)
-        if self._desk.sessions.get(session.id) is not session:
-            return 0  # gone meanwhile: what it said is no news any more
+        said = [*(word.session.id for word in words), *(one.session.id for one in behind)]
+        stored = await self._desk.store.watch.held_by(said)
+        for one in behind:
+            self._compare_behind_broker(one, stored[one.session.id])
+        # One that is gone meanwhile is left out: what it said is no news any more.
+        here = [word for word in words if self._desk.sessions.get(word.session.id) is word.session]
+        return sum(self._compare(word, stored[word.session.id]) for word in here)
+
+    async def pass_on_stops(self, run_ids: Collection[RunId]) -> None:
+        """Ask the workers here to stop what is stopped in these runs, or taken from them."""
+        granted = {
+            session: [token for token in session.granted if token.run_id in run_ids]
+            for session in self._desk.sessions.all()
+        }
+        asked = {session: tokens for session, tokens in granted.items() if tokens}
+        stored = await self._desk.store.watch.held_by([session.id for session in asked])
+        for session, tokens in asked.items():
+            goes_on = {task.token for task in stored[session.id] if not task.cancelling}
+            if over := [token for token in tokens if token not in goes_on]:
+                session.send(Cancels(tuple(over)))
+
+    def _compare(self, word: Word, stored: Sequence[HeldTask]) -> int:
+        session, held, said_at = word
         tokens = {task.token for task in stored}
         strays = {token for token in session.granted if token not in tokens}
         unheld = {
@@ -160,6 +186,28 @@ class Keeper:
         stopping = {task.token for task in stored if task.cancelling}
         self._correct(session, held, (stopping | strays) & held, tokens)
         return len(overdue)
+
+    def _compare_behind_broker(self, word: BrokerWord, stored: Sequence[HeldTask]) -> None:
+        """The same for a worker behind the broker, which repeats itself what was not answered."""
+        session, held, unbound = word
+        tokens = {task.token for task in stored}
+        stopping = {task.token for task in stored if task.cancelling}
+        self._desk.pools.ask_to_stop(session.id, (held - tokens) | stopping)
+        if not self._desk.pools.steady:
+            return  # what it said may be old
+        overdue = session.missing_for(
+            tokens - held - unbound,
+            self._desk.clock.monotonic(),
+            self._desk.config.start_bound_seconds,
+        )
+        self._desk.inbox.put_own(
+            TaskItem(token=token, event=Released(token.epoch), holder=session.id)
+            for token in sorted(overdue)
+        )
+
+    def _is_served_here(self, task: LostTask) -> bool:
+        """Whether the broker that brings the word of its worker is one that we listen to."""
+        return self._desk.pools.serving and is_behind_broker(task.session_id)
 
     def _correct(
         self,
@@ -183,9 +231,3 @@ class Keeper:
             return 0
         self._continuity.reached()
         return count
-
-    async def _guarded_reconcile(self, session: AttachedSession) -> None:
-        try:
-            await self.reconcile(session)
-        except Unavailable as error:
-            log.warning("grants of %s could not be compared: %s", session.worker, error)

@@ -19,6 +19,7 @@ from tidemill.scheduler.dispatch import Dispatch
 from tidemill.scheduler.door import WorkerDoor
 from tidemill.scheduler.keeper import Keeper
 from tidemill.scheduler.logs import LogKeeper
+from tidemill.scheduler.pool_door import PoolDoor
 from tidemill.scheduler.timers import Timers
 from tidemill.scheduler.turns import Turns
 
@@ -45,6 +46,7 @@ class Scheduler:
         self._dispatch = Dispatch(self.desk)
         self._turns = Turns(self.desk, self._timers, self._dispatch)
         self._door = WorkerDoor(self.desk, self._keeper, self._logs)
+        self.pool_door = PoolDoor(self.desk, self._logs)
 
     def attach(self, incoming: AsyncIterator[WorkerMessage]) -> AsyncIterator[SchedulerMessage]:
         """Serve the stream of one worker: the Door."""
@@ -52,15 +54,23 @@ class Scheduler:
 
     def progress(self) -> Mapping[TaskKey, ProgressReport]:
         """How far the attempts that run here have come, as far as they say."""
-        return {
-            token.key: report
-            for session in self.desk.sessions.all()
-            for token, report in session.progress.items()
-        }
+        reports = [session.progress for session in self.desk.sessions.all()]
+        reports += [session.progress for session in self.desk.pools.sessions()]
+        return {token.key: report for some in reports for token, report in some.items()}
 
     def drain(self) -> None:
         """Grant nothing any more; what runs may end."""
         self._turns.drain()
+
+    @property
+    def owes_answers(self) -> bool:
+        """Whether workers have reported what is not committed yet, or not acknowledged."""
+        sessions = self.desk.sessions.all()
+        return bool(len(self.desk.inbox)) or any(one.pending or one.unsent for one in sessions)
+
+    def dismiss(self) -> None:
+        """End the streams of all workers: they take what they run to another scheduler."""
+        self.desk.sessions.end([session.id for session in self.desk.sessions.all()])
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -68,11 +78,13 @@ class Scheduler:
             duties.create_task(self._forever(self._turns.run))
             duties.create_task(self._forever(self._turns.run_patiently))
             duties.create_task(self._forever(self._dispatch.run))
+            duties.create_task(self._forever(self.pool_door.run))
             duties.create_task(self._forever(self._follow_hints))
             duties.create_task(self._forever(self._look_around))
             duties.create_task(self._forever(self._keeper.keep_alive))
             duties.create_task(self._forever(self._keeper.watch_lost))
             duties.create_task(self._forever(self._keeper.compare))
+            duties.create_task(self._forever(self._keeper.watch_stopped))
             duties.create_task(self._forever(self._keeper.prune))
             duties.create_task(self._forever(self._timers.watch_due))
             duties.create_task(self._forever(self._timers.watch_unsettled))
@@ -100,7 +112,9 @@ class Scheduler:
             async for hint in hints:
                 self.desk.backlog.note(ReadyLane(lane, alone=False) for lane in hint.lanes)
                 if hint.lanes or hint.runs:
-                    self.desk.inbox.go_on(hint.runs)
+                    self.desk.inbox.hear(hint.runs)
+                if hint.runs:
+                    self._keeper.look_at(hint.runs)
 
     async def _look_around(self) -> None:
         while True:

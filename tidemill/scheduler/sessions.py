@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from tidemill.domain.identifiers import SessionId, Token
 from tidemill.domain.routes import serves
@@ -12,6 +13,8 @@ from tidemill.protocol.messages import Hello, ProgressReport, SchedulerMessage
 
 class AttachedSession:
     """One worker process, connected to this scheduler."""
+
+    start_seconds: float | None = None  # a session begins what it is granted at once
 
     def __init__(self, session_id: SessionId, hello: Hello, outgoing_max: int) -> None:
         self.id = session_id
@@ -64,6 +67,11 @@ class AttachedSession:
             self.granted[token] = at
             self._missing.pop(token, None)
 
+    def keep_alone(self, token: Token) -> None:
+        """The grant is of a suspect, which must have the worker to itself."""
+        self.alone = token
+        self.reserved_until = None
+
     def over(self, token: Token) -> None:
         """The worker is done with a grant: its slot is free again."""
         self.granted.pop(token, None)
@@ -82,11 +90,21 @@ class AttachedSession:
         self._given_up &= self._missing.keys()
         return {token for token, since in self._missing.items() if now - since > seconds}
 
+    def take_word(self) -> Word | None:
+        """What the worker last said it holds; None when that was compared already."""
+        said_at, self.held_at = self.held_at, None
+        return None if said_at is None else Word(self, self.held, said_at)
+
     def unreported_again(self, tokens: set[Token]) -> bool:
         """Whether one of these was held without being counted here at the last comparison too."""
         again = bool(tokens & self._unreported)
         self._unreported = tokens
         return again
+
+    @property
+    def unsent(self) -> bool:
+        """Whether messages wait for the worker to take them."""
+        return not self.outgoing.empty()
 
     def send(self, message: SchedulerMessage) -> None:
         """Queue a message; a worker that does not read its messages is cut off."""
@@ -100,6 +118,14 @@ class AttachedSession:
         while not self.outgoing.empty():
             self.outgoing.get_nowait()
         self.outgoing.put_nowait(None)
+
+
+class Word(NamedTuple):
+    """What a worker said it holds, and when."""
+
+    session: AttachedSession
+    held: frozenset[Token]
+    said_at: float
 
 
 class Sessions:

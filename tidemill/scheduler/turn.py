@@ -10,21 +10,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from tidemill.domain.events import Due, Lost
+from tidemill.domain.events import Bound, Due, Lost
 from tidemill.domain.identifiers import Lane, Moment, RunId, SessionId, Token
 from tidemill.domain.ledger import Ledger
-from tidemill.domain.task_run import ALONE, GRANTED, Reason, TaskState
+from tidemill.domain.pools import is_pool
+from tidemill.domain.task_run import ALONE, GRANTED, Reason, TaskRun, TaskState
 from tidemill.engine.book import Book
 from tidemill.engine.plans import Plans
-from tidemill.ports.store import ReadyLane, Store
+from tidemill.ports.store import ReadyLane, Store, Transaction
 from tidemill.scheduler.admission import Admission, Grant, Seats, lane_of
 from tidemill.scheduler.backlog import Backlog, LaneLook
 from tidemill.scheduler.inbox import Item, RunItem, TaskItem
+from tidemill.scheduler.pools import Pool
 from tidemill.scheduler.sessions import AttachedSession
+
+
+class Holders(NamedTuple):
+    """Who may be granted something in a turn."""
+
+    sessions: Sequence[AttachedSession] = ()
+    pools: Sequence[Pool] = ()
 
 
 class TurnResult(msgspec.Struct, kw_only=True):
@@ -35,6 +46,9 @@ class TurnResult(msgspec.Struct, kw_only=True):
     applied: list[TaskItem] = []
     revoked: list[tuple[SessionId, Token]] = []  # grants whose workers must be told to stop
     missed: list[Item] = []
+    unheard: list[TaskItem] = []  # of sessions that may not be alive: not answered
+    freed: Counter[SessionId] = msgspec.field(default_factory=Counter)  # whose grants ended
+    counted: set[SessionId] = set()  # pools whose free slots are known from the store
     doubtful: list[AttachedSession] = []  # closed or expired, as the store sees it
     unserved: list[Lane] = []  # lanes of suspects that found no idle worker
     again: list[RunId] = []
@@ -75,10 +89,9 @@ class Turn:
         self.items = [item for item in self.items if item.run_id != run_id]
         return dropped
 
-    async def run(
-        self, store: Store, sessions: Sequence[AttachedSession], backlog: Backlog
-    ) -> TurnResult:
+    async def run(self, store: Store, holders: Holders, backlog: Backlog) -> TurnResult:
         """Carry the batch out in one transaction."""
+        sessions, pools = holders
         async with store.transaction() as tx:
             self._admission = None
             alive = await tx.sessions.lock(self._sessions_to_lock(sessions))
@@ -89,7 +102,8 @@ class Turn:
             )
             await self._apply(book, alive, result)
             await book.follow()
-            seats = Seats(session for session in sessions if session.id in alive)
+            counted = await self._count(tx, pools, book, backlog, result)
+            seats = Seats([*(one for one in sessions if one.id in alive), *counted])
             admission = self._admission = Admission(tx, book, seats, backlog, self._claims_max)
             await admission.admit()
             await book.write()
@@ -98,8 +112,36 @@ class Turn:
 
     def _sessions_to_lock(self, sessions: Sequence[AttachedSession]) -> list[SessionId]:
         events = (item.event for item in self.items if isinstance(item, TaskItem))
-        suspected = {event.session_id for event in events if isinstance(event, Lost)}
-        return sorted(suspected | {one.id for one in sessions if one.free or one.reserved})
+        named = {event.session_id for event in events if isinstance(event, Lost | Bound)}
+        return sorted(named | {one.id for one in sessions if one.free or one.reserved})
+
+    async def _count(
+        self,
+        tx: Transaction,
+        pools: Sequence[Pool],
+        book: Book,
+        backlog: Backlog,
+        result: TurnResult,
+    ) -> list[Pool]:
+        """Of the pools that could be granted something: those that can, their free slots counted.
+
+        Counted under a lock on the pool, which lasts until the grants are committed.
+        """
+        hopeful = [pool for pool in pools if pool.free or pool.freed_of(result.freed)]
+        lanes = _lanes(book, backlog) if hopeful else ()
+        asked = [pool for pool in hopeful if any(pool.serves(*lane[:2]) for lane in lanes)]
+        if not asked:
+            return []
+        members = {member for pool in asked for member in pool.members}
+        granted = await tx.sessions.count_granted([pool.id for pool in asked], sorted(members))
+        counted = [pool for pool in asked if pool.id in granted]
+        for pool in counted:
+            pool.count(granted, result.freed)
+            result.counted.add(pool.id)
+        for pool in asked:
+            if pool.id not in granted:
+                pool.lose_row()
+        return counted
 
     async def _apply(self, book: Book, alive: set[SessionId], result: TurnResult) -> None:
         run_ids = sorted({item.run_id for item in self.items})
@@ -136,7 +178,8 @@ class Turn:
                     result.waiting.add(ReadyLane(lane_of(task), alone=True))
                 if task.state is TaskState.CANCELLING and task.session_id is not None:
                     result.revoked.append((task.session_id, task.token))
-                if task.due_at is not None:
+                # What a pool holds is usually taken up in time: the regular scans look after it.
+                if task.due_at is not None and not is_pool(task.session_id):
                     result.due_in.add(task.due_at - book.now)
 
 
@@ -144,17 +187,33 @@ def _let_happen(ledger: Ledger, item: TaskItem, alive: set[SessionId], result: T
     event = item.event
     if isinstance(event, Lost) and event.session_id in alive:
         return  # renewed since the timer looked
-    before = ledger.task(item.token.position)
-    if item.namespace not in {None, ledger.run.namespace}:
-        result.stale.append(item)  # a worker has no say in another namespace
+    if isinstance(event, Bound) and event.session_id not in alive:
+        result.unheard.append(item)  # long dead, or about to be renewed: then it asks again
         return
-    if not ledger.happen(item.token.position, event):
+    before = ledger.task(item.token.position)
+    if not _may_say(item, ledger, before) or not ledger.happen(item.token.position, event):
         result.stale.append(item)
         return
     result.applied.append(item)
+    after = ledger.task(item.token.position)
+    if before is not None and before.session_id and after and after.session_id is None:
+        result.freed[before.session_id] += 1
     taken_away = isinstance(event, Due | Lost) and before is not None and before.state in GRANTED
     if taken_away and before is not None and before.session_id is not None:
         result.revoked.append((before.session_id, before.token))
+
+
+def _may_say(item: TaskItem, ledger: Ledger, task: TaskRun | None) -> bool:
+    """A worker has no say in another namespace, nor in what another worker of its pool runs."""
+    if item.namespace not in {None, ledger.run.namespace}:
+        return False
+    return item.holder is None or (task is not None and task.session_id == item.holder)
+
+
+def _lanes(book: Book, backlog: Backlog) -> set[Lane]:
+    """Where somebody waits, or would without this turn."""
+    fresh = {lane_of(task) for one in book.ledgers.values() for task in one.ready_tasks()}
+    return fresh.union(ready.lane for ready in backlog.ready())
 
 
 def _stop(ledger: Ledger, reason: Reason) -> None:

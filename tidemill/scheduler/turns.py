@@ -14,13 +14,12 @@ from tidemill.domain.events import Succeeded
 from tidemill.domain.identifiers import RunId, TaskKey
 from tidemill.engine.plans import PlansMissing
 from tidemill.ports.bus import Hint
-from tidemill.scheduler.admission import end_reservations, reserve_for
+from tidemill.scheduler.admission import Holder, end_reservations, reserve_for
 from tidemill.scheduler.desk import Desk
 from tidemill.scheduler.dispatch import Dispatch, Parcel
 from tidemill.scheduler.inbox import Item
-from tidemill.scheduler.sessions import AttachedSession
 from tidemill.scheduler.timers import Timers
-from tidemill.scheduler.turn import Turn, TurnResult
+from tidemill.scheduler.turn import Holders, Turn, TurnResult
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +62,7 @@ class Turns:
             items = await self._desk.inbox.take_patient()
             turn = self._turn(items, patient=True, claims_max=0)
             try:
-                await self._commit_turn(turn, [], PATIENT_TRIES_MAX)
+                await self._commit_turn(turn, Holders(), PATIENT_TRIES_MAX)
             except Unavailable as error:
                 await self._back_off(error, tries=10)
                 self._desk.inbox.be_patient(turn.items)
@@ -79,10 +78,11 @@ class Turns:
         alone = [ready.lane for ready, _ in self._desk.backlog.lanes(alone=True)]
         end_reservations(sessions, self._desk.clock.monotonic(), wanted=bool(alone))
         lanes = [ready.lane for ready, _ in self._desk.backlog.lanes(alone=False)]
+        holders: list[Holder] = [*sessions, *self._desk.pools.open()]
         return any(
-            (session.free and any(session.serves(lane.namespace, lane.route) for lane in lanes))
-            or (session.idle and any(session.serves(one.namespace, one.route) for one in alone))
-            for session in sessions
+            (holder.free and any(holder.serves(lane.namespace, lane.route) for lane in lanes))
+            or (holder.idle and any(holder.serves(one.namespace, one.route) for one in alone))
+            for holder in holders
         )
 
     async def _guarded_look(self) -> None:
@@ -96,7 +96,7 @@ class Turns:
         """One turn, until it is committed; one that cannot be is taken apart."""
         turn = self._turn(items)
         try:
-            await self._commit_turn(turn, self._sessions(), TRIES_MAX)
+            await self._commit_turn(turn, self._holders(), TRIES_MAX)
         except Unavailable:
             # The store answers others, or nobody: either way no run must wait for all of these.
             self._desk.inbox.be_patient(turn.items)
@@ -105,15 +105,13 @@ class Turns:
             await self._isolate_item(turn.items)
             await self._isolate_claim()
 
-    async def _commit_turn(
-        self, turn: Turn, sessions: Sequence[AttachedSession], tries_max: int
-    ) -> None:
+    async def _commit_turn(self, turn: Turn, holders: Holders, tries_max: int) -> None:
         """Try a turn until it is committed, or the tries are used up."""
         result = None
         tries = 0
         while result is None:
             try:
-                result = await turn.run(self._desk.store, sessions, self._desk.backlog)
+                result = await turn.run(self._desk.store, holders, self._desk.backlog)
             except PlansMissing as missing:
                 await self._desk.load_plans(missing)
             except MalformedRun as error:
@@ -139,8 +137,10 @@ class Turns:
             claims_max=self._desk.config.turn_rows_max if claims_max is None else claims_max,
         )
 
-    def _sessions(self) -> list[AttachedSession]:
-        return [] if self._draining else self._desk.sessions.all()
+    def _holders(self) -> Holders:
+        if self._draining:
+            return Holders()
+        return Holders(self._desk.sessions.all(), self._desk.pools.open())
 
     async def _back_off(self, error: Unavailable, tries: int) -> None:
         log.info("a turn is tried again: %s", error)
@@ -154,7 +154,7 @@ class Turns:
             return
         turn = self._turn(items, claims_max=0)
         try:
-            await self._commit_turn(turn, self._sessions(), TRIES_MAX)
+            await self._commit_turn(turn, self._holders(), TRIES_MAX)
         except Unavailable:
             self._desk.inbox.be_patient(turn.items)
         except Exception as error:  # noqa: BLE001
@@ -176,7 +176,7 @@ class Turns:
         """Grant up to so many; return how many to try next, 0 when the culprit is found."""
         turn = self._turn([], claims_max=claims_max)
         try:
-            await self._commit_turn(turn, self._sessions(), TRIES_MAX)
+            await self._commit_turn(turn, self._holders(), TRIES_MAX)
         except Unavailable:
             return 0
         except Exception as error:  # noqa: BLE001
@@ -200,7 +200,8 @@ class Turns:
         self._dispatch.answer(items, result)
         await self._dispatch.hand_over(Parcel(result.grants, _results_of(result)))
         lanes = sorted(ready.lane for ready in result.waiting if not ready.alone)
-        await self._desk.bus.send_hint(Hint(lanes=tuple(lanes)))
+        stopped = self._dispatch.stopped_elsewhere(result)
+        await self._desk.bus.send_hint(Hint(runs=tuple(stopped), lanes=tuple(lanes)))
 
 
 def _results_of(result: TurnResult) -> dict[TaskKey, bytes]:

@@ -13,6 +13,14 @@ from typing import NamedTuple
 
 from tidemill.domain.errors import Conflict
 
+OUTSIDE = "-- tidemill: outside transaction"
+"""As a line of its own: the statements of a migration run one by one, each by itself.
+
+For what a transaction does not allow, such as CREATE INDEX CONCURRENTLY. When it breaks off it is
+run again from its beginning, so every statement must bear that: DROP INDEX CONCURRENTLY IF EXISTS
+comes before. Each statement ends with a semicolon at the end of a line.
+"""
+
 
 class Migration(NamedTuple):
     """One step forward of the schema."""
@@ -21,6 +29,25 @@ class Migration(NamedTuple):
     name: str
     text: str
     checksum: str
+
+    @property
+    def title(self) -> str:
+        """As its file is called."""
+        return f"{self.number:04}_{self.name}"
+
+    @property
+    def statements(self) -> list[str]:
+        """What to run at once: the whole text, or its single statements where it asks for that."""
+        lines = self.text.splitlines()
+        if OUTSIDE not in lines:
+            return [self.text]
+        parts = "\n".join(line for line in lines if not line.startswith("--")).split(";\n")
+        return [part.strip().removesuffix(";") for part in parts if part.strip()]
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it must not run in a transaction."""
+        return OUTSIDE in self.text.splitlines()
 
 
 def load_migrations(package: str) -> list[Migration]:

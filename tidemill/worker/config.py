@@ -27,6 +27,8 @@ class WorkerConfig:
     ping_seconds: float = 1.0
     silence_seconds: float = 3.0
     holdings_seconds: float = 2.0
+    started_seconds: float = 2.0  # over a broker: until `started` is said again
+    repeat_seconds: float = 3.0  # the same for outcomes that were not acknowledged
     flush_seconds: float = 0.2  # how long progress and output gather
     connect_seconds: float = 5.0  # from opening a stream to Welcome
     backoff_seconds: float = 0.1

@@ -37,7 +37,9 @@ async def execute(
     except (asyncio.CancelledError, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001  (SystemExit in user code ends the task alone)
-        return failure_of(error, epoch)
+        report = failure_of(error, epoch)
+        error.with_traceback(None)  # its frames hold what the task held, such as a huge result
+        return report
 
 
 async def _run(assignment: Assignment, executors: Mapping[str, Executor], context: Context) -> Any:

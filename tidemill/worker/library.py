@@ -54,8 +54,8 @@ class Library:
         if module is None:
             loaded = ", ".join(sorted(self._modules)) or "none"
             raise UnknownFunction(
-                f"{name!r}: the module {module_name} is not imported (imported: {loaded}); "
-                f"name it under `imports` of the workflow file, or with --import"
+                f"{name!r}: the module {module_name} is not imported (imported: {loaded}); give "
+                "--import to the worker, or for `tidemill run` name it under `imports` of the file"
             )
         found: Any = module
         for part in path.split("."):

@@ -6,7 +6,8 @@ from tests.simulation.mutants.surgery import Cut, Mutant, QueryCut, SchemaCut
 
 ADVANCE = "tidemill.domain.transitions:advance"
 TURN = "tidemill.scheduler.turn:Turn.run"
-GUARD = "if state not in GRANTED or event.epoch != task.epoch:"
+FENCE = "tidemill.domain.transitions:_is_of_another_grant"
+GUARD = "case _ if event.epoch != task.epoch:"
 BEGIN = "        async with store.transaction() as tx:\n"
 TASK_TRIGGER = SchemaCut("DROP TRIGGER task_moves")
 
@@ -15,7 +16,7 @@ MUTANTS = (
         name="no fencing",
         invariants=("I3",),
         seeds_max=200,
-        cuts=(Cut(ADVANCE, GUARD, "if state not in GRANTED:"),),
+        cuts=(Cut(FENCE, GUARD, "case _ if False:"),),
     ),
     Mutant(
         name="fence check outside the transaction",
@@ -98,10 +99,9 @@ MUTANTS = (
         seeds_max=600,
         cuts=(
             Cut(
-                ADVANCE,
+                FENCE,
                 GUARD,
-                "if state not in GRANTED or (\n"
-                "                event.epoch != task.epoch and not isinstance(event, Adopted)):",
+                "case _ if event.epoch != task.epoch and not isinstance(event, Adopted):",
             ),
             Cut(
                 "tidemill.scheduler.handover:Handovers._hand_over",
@@ -185,7 +185,7 @@ MUTANTS = (
         cuts=(
             Cut(
                 "tidemill.domain.transitions:_stopped",
-                "if task.state is TaskState.RUNNING:",
+                "if task.state is TaskState.RUNNING and not is_pool(task.session_id):",
                 "if False:",
             ),
         ),
@@ -201,6 +201,43 @@ MUTANTS = (
                 "        WHERE position <= "
                 "(SELECT min(position) FROM outbox_cursor WHERE name <> '$stamped')\n",
                 "FROM outbox\n",
+            ),
+        ),
+    ),
+    Mutant(
+        name="binding that anyone may take over",
+        invariants=("I4", "I5"),
+        seeds_max=600,
+        cuts=(
+            Cut(FENCE, "return task.session_id not in {pool, session_id}", "return False"),
+            Cut(
+                "tidemill.domain.transitions:_bound",
+                "if task.session_id == event.session_id:",
+                "if False:",
+            ),
+        ),
+    ),
+    Mutant(
+        name="command that begins before it is bound",
+        invariants=("I3", "I4", "I5", "I14"),
+        seeds_max=600,
+        cuts=(
+            Cut(
+                "tidemill.worker.taker:Taker._accept",
+                "self._hand.put(assignment, command.alone, self._clock.monotonic())",
+                "self._crew.take([assignment])",
+            ),
+        ),
+    ),
+    Mutant(
+        name="command that nobody takes up is never sent again",
+        invariants=("I2", "I12"),
+        seeds_max=600,
+        cuts=(
+            Cut(
+                "tidemill.domain.transitions:_begin_by",
+                "return now + round(event.start_seconds * SECOND)",
+                "return now + round(event.start_seconds * SECOND) * 1_000_000",
             ),
         ),
     ),

@@ -57,7 +57,7 @@ def applied(mutant: Mutant) -> Iterator[None]:
 def _changed(cut: Cut | QueryCut | SchemaCut) -> AbstractContextManager[None]:
     match cut:
         case Cut():
-            return _function_changed(cut)
+            return function_changed(cut)
         case QueryCut():
             return _query_changed(cut)
         case SchemaCut():
@@ -68,9 +68,10 @@ def _changed(cut: Cut | QueryCut | SchemaCut) -> AbstractContextManager[None]:
 def _schema_changed(cut: SchemaCut) -> Iterator[None]:
     before = vars(store)["migrate"]
 
-    def migrate_and_cut(raw: sqlite3.Connection) -> None:
-        before(raw)
+    def migrate_and_cut(raw: sqlite3.Connection) -> list[str]:
+        titles: list[str] = before(raw)
         raw.execute(cut.statement)
+        return titles
 
     vars(store)["migrate"] = migrate_and_cut
     try:
@@ -91,7 +92,8 @@ def _query_changed(cut: QueryCut) -> Iterator[None]:
 
 
 @contextmanager
-def _function_changed(cut: Cut) -> Iterator[None]:
+def function_changed(cut: Cut) -> Iterator[None]:
+    """One function with the bug in it."""
     function = _find(cut.place)
     text = textwrap.dedent(_replaced(inspect.getsource(function), cut.old, cut.new, cut.place))
     scope: dict[str, Any] = {}

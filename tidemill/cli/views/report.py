@@ -148,7 +148,9 @@ def waits_for(task: TaskRun, plan: Plan, tasks: Mapping[int, TaskRun], now: Mome
         case TaskState.READY if task.hold is not None:
             return f"held: {printable(task.hold)}"
         case TaskState.READY:
-            return f"waits for a free slot of a worker that serves {printable(task.route)}"
+            queue, _, labels = task.route.partition("?")
+            having = f" and has {labels.replace('&', ', ')}" if labels else ""
+            return printable(f"waits for a free slot of a worker that serves {queue}{having}")
         case _:
             return ""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
 
 import asyncpg
+from asyncpg.connect_utils import SessionAttribute
 
 from tidemill.domain.errors import CommitUnknown, IllegalTransition, TidemillError, Unavailable
 from tidemill.stores.errors import StoreRefused
@@ -15,6 +16,7 @@ from tidemill.stores.errors import StoreRefused
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 PooledConnection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
+Greet: TypeAlias = Callable[[Connection], Awaitable[None]]
 
 ACQUIRE_SECONDS = 5.0
 CONNECT_SECONDS = 5.0
@@ -47,8 +49,19 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
-async def open_pool(dsn: str, size_max: int, schema: str | None) -> Pool:
-    """A pool of connections, made when they are needed."""
+async def open_pool(
+    dsn: str, size_max: int, schema: str | None, greet: Greet | None = None
+) -> Pool:
+    """A pool of connections, made when they are needed; each new one is handed to `greet`.
+
+    A server that only reads, such as a replica, is no server for us: what it shows is late.
+    """
+
+    async def set_up(connection: Connection) -> None:
+        await _set_up(connection)
+        if greet is not None:
+            await greet(connection)
+
     settings = dict(SETTINGS)
     if schema is not None:
         assert SCHEMA_NAME.fullmatch(schema), f"{schema!r} is no plain name for a schema"
@@ -58,13 +71,14 @@ async def open_pool(dsn: str, size_max: int, schema: str | None) -> Pool:
             dsn,
             min_size=0,
             max_size=size_max,
-            init=_set_up,
+            init=set_up,
             reset=_leave_as_it_is,
             timeout=CONNECT_SECONDS,
             command_timeout=COMMAND_SECONDS,
             statement_cache_size=STATEMENTS_CACHED,
             max_cached_statement_lifetime=0,
             server_settings=settings,
+            target_session_attrs=SessionAttribute.read_write,
         )
 
 
@@ -101,6 +115,8 @@ def mapped_errors(*, commit: bool = False) -> Iterator[None]:
         yield
     except asyncpg.PostgresError as error:
         raise _told(error, commit) from error
+    except asyncpg.TargetServerAttributeNotMatched as error:
+        raise Unavailable("PostgreSQL: the server only reads; name the primary") from error
     except (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, EOFError) as error:
         if isinstance(error, ValueError):  # a value that does not fit the type of its column
             raise StoreRefused(f"PostgreSQL: {error}") from error

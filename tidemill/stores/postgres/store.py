@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from tidemill.domain.errors import Unavailable
 from tidemill.domain.identifiers import SessionId
-from tidemill.stores.postgres.connection import Pool, PooledConnection, mapped_errors, open_pool
-from tidemill.stores.postgres.migrate import migrate
+from tidemill.stores.postgres.connection import (
+    Greet,
+    Pool,
+    PooledConnection,
+    mapped_errors,
+    open_pool,
+)
+from tidemill.stores.postgres.high_water import HighWater
+from tidemill.stores.postgres.migrate import Migrator, migrations_left
 from tidemill.stores.postgres.statements import ConnectionStatements, PoolStatements, acquired
 from tidemill.stores.tables.payloads import StorePayloads
 from tidemill.stores.tables.reader import StoreReader
@@ -28,7 +35,8 @@ class PostgresStore:
 
     def __init__(self, dsn: str, *, pool_size_max: int = 10, schema: str | None = None) -> None:
         self._schema = schema
-        self._pool = LazyPool(dsn, pool_size_max, schema)
+        self._high_water = HighWater()
+        self._pool = LazyPool(dsn, pool_size_max, schema, self._high_water.check)
         self._renewals = LazyPool(dsn, 1, schema)
         statements = PoolStatements(self._pool.get)
         self.watch = StoreWatch(statements)
@@ -54,11 +62,13 @@ class PostgresStore:
             try:
                 with mapped_errors():
                     await connection.execute("BEGIN")
-                yield StoreTransaction(ConnectionStatements(connection))
+                transaction = StoreTransaction(ConnectionStatements(connection))
+                yield transaction
             except BaseException:
                 await _roll_back(connection)
                 raise
             await _commit(connection)
+            self._high_water.committed(transaction.outbox.latest)
 
     async def renew_sessions(
         self, session_ids: Sequence[SessionId], ttl_micros: int
@@ -69,16 +79,29 @@ class PostgresStore:
         rows = await statements.fetch_batch("renew_sessions_for", keys, ttl_micros)
         return {SessionId(row[0]) for row in rows}
 
-    async def migrate(self) -> None:
-        """Bring the schema up to date."""
+    async def migrate(self, tell: Callable[[str], None] | None = None) -> None:
+        """Bring the schema up to date, beside processes that work on it."""
+        async with acquired(await self._pool.get()) as connection:
+            await Migrator(connection, self._schema, tell or _nobody).migrate()
+
+    async def migrations_left(self) -> list[str]:
+        """Names of what the schema lacks."""
         async with acquired(await self._pool.get()) as connection:
             with mapped_errors():
-                await migrate(connection, self._schema)
+                return [migration.title for migration in await migrations_left(connection)]
+
+    def alarm(self) -> str:
+        """That the database has gone back, if it has."""
+        return self._high_water.alarm
 
     async def close(self) -> None:
         """Let go of connections; safe to call twice."""
         await self._pool.close()
         await self._renewals.close()
+
+
+def _nobody(_: str) -> None:
+    """Whom to tell when nobody listens."""
 
 
 async def _commit(connection: PooledConnection) -> None:
@@ -99,10 +122,13 @@ async def _roll_back(connection: PooledConnection) -> None:
 class LazyPool:
     """A pool that is opened by whoever needs it first."""
 
-    def __init__(self, dsn: str, size_max: int, schema: str | None) -> None:
+    def __init__(
+        self, dsn: str, size_max: int, schema: str | None, greet: Greet | None = None
+    ) -> None:
         self._dsn = dsn
         self._size_max = size_max
         self._schema = schema
+        self._greet = greet
         self._pool: Pool | None = None
         self._opening = asyncio.Lock()
 
@@ -110,7 +136,7 @@ class LazyPool:
         """The pool."""
         async with self._opening:
             if self._pool is None:
-                self._pool = await open_pool(self._dsn, self._size_max, self._schema)
+                self._pool = await open_pool(self._dsn, self._size_max, self._schema, self._greet)
             return self._pool
 
     async def close(self) -> None:

@@ -13,7 +13,7 @@ from tidemill.domain.errors import Conflict
 from tidemill.domain.identifiers import SessionId
 from tidemill.ports.clock import Clock
 from tidemill.stores.sqlite.connection import MEMORY, Connection, connect_reader, connect_writer
-from tidemill.stores.sqlite.migrate import migrate
+from tidemill.stores.sqlite.migrate import migrate, migrations_left
 from tidemill.stores.sqlite.statements import ReadStatements, WriteStatements
 from tidemill.stores.sqlite.threads import Here, OwnThread, Place
 from tidemill.stores.statements import Row
@@ -77,9 +77,19 @@ class SqliteStore:
             await self.end_turn(statements)
         return {SessionId(row[0]) for row in rows}
 
-    async def migrate(self) -> None:
-        """Bring the schema up to date."""
-        await self._writer_place.run(lambda: migrate(self._writer.raw))
+    async def migrate(self, tell: Callable[[str], None] | None = None) -> None:
+        """Bring the schema up to date; all is told when all is done."""
+        for title in await self._writer_place.run(lambda: migrate(self._writer.raw)):
+            if tell is not None:
+                tell(f"applied {title}")
+
+    async def migrations_left(self) -> list[str]:
+        """Names of what the schema lacks."""
+        return await self._writer_place.run(lambda: migrations_left(self._writer.raw))
+
+    def alarm(self) -> str:
+        """Nothing: the file has one owner, and no replicas."""
+        return ""
 
     async def close(self) -> None:
         """Let go of connections and threads; safe to call twice."""
@@ -169,8 +179,16 @@ class SqliteReadStore:
         """Refused."""
         raise Conflict(f"{self._path} is open for reading only: its owner writes")
 
-    async def migrate(self) -> None:
+    async def migrate(self, tell: Callable[[str], None] | None = None) -> None:
         """Left to the owner."""
+
+    async def migrations_left(self) -> list[str]:
+        """Left to the owner."""
+        return []
+
+    def alarm(self) -> str:
+        """Left to the owner."""
+        return ""
 
     async def close(self) -> None:
         """End the thread; safe to call twice."""

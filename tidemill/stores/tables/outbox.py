@@ -16,11 +16,13 @@ class Outbox:
     """
 
     def __init__(self, statements: Statements) -> None:
+        self.latest = 0  # the highest number that this transaction has added or read
         self._statements = statements
 
     async def append(self, facts: bytes) -> None:
         """Add one row: the facts of this transaction."""
-        await self._statements.execute("append_facts", facts)
+        ((number,),) = await self._statements.fetch("append_facts", facts)
+        self.latest = max(self.latest, number)
 
     async def lead(self, name: str, holder: str, until: Moment) -> bool:
         """Lock the leader row; True when `holder` leads now, until the moment given at most."""
@@ -37,6 +39,7 @@ class Outbox:
     async def read(self, after: int, limit: int) -> list[OutboxRow]:
         """Rows with a position above `after`, in order of position."""
         rows = await self._statements.fetch("read_outbox", after, limit)
+        self.latest = max(self.latest, *(row[0] for row in rows), 0)
         return [OutboxRow(*row) for row in rows]
 
     async def cursor(self, name: str) -> int:

@@ -8,7 +8,8 @@ from tidemill.domain.errors import NotFound
 from tidemill.domain.identifiers import RunId, TaskKey
 from tidemill.domain.run import Run
 from tidemill.domain.task_run import Attempt, TaskRun
-from tidemill.ports.store import DeadQuery, RunQuery, Session
+from tidemill.ports.queries import DeadQuery, RunQuery
+from tidemill.ports.store import Session
 from tidemill.stores.rows import attempt_from_row, run_from_row, session_from_row, task_from_row
 from tidemill.stores.statements import Statements
 

@@ -19,7 +19,7 @@ class Sessions:
         self._statements = statements
 
     async def open(self, session: Session) -> None:
-        """Insert a session."""
+        """Insert a session; one that is there already is left as it is."""
         await self._statements.execute("open_session", *session_to_row(session))
 
     async def get(self, session_id: SessionId) -> Session | None:
@@ -31,6 +31,15 @@ class Sessions:
         """Keep these sessions from being closed; return those open and unexpired right now."""
         rows = await self._statements.fetch_batch("lock_sessions", in_order(session_ids))
         return {SessionId(row[0]) for row in rows}
+
+    async def count_granted(
+        self, pools: Sequence[SessionId], members: Sequence[SessionId]
+    ) -> dict[SessionId, int]:
+        """Hold pools alone until the end, and count what they and their members were granted."""
+        locked = await self._statements.fetch_batch("lock_pools", in_order(pools))
+        counts = {SessionId(row[0]): 0 for row in locked} | dict.fromkeys(members, 0)
+        rows = await self._statements.fetch_batch("count_granted", in_order(list(counts)))
+        return counts | {SessionId(row[0]): row[1] for row in rows}
 
     async def held(self, session_id: SessionId) -> list[HeldTask]:
         """What a session has been granted; complete when this transaction locked it by `get`."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tidemill.domain.identifiers import Lane, RunId, SessionId, Token
 from tidemill.domain.task_run import TaskState
 from tidemill.ports.store import FORMAT_MAX, DueTask, HeldTask, LostTask, ReadyLane
 from tidemill.stores.rows import held_task_from_row
 from tidemill.stores.statements import Statements
+from tidemill.stores.tables.sessions import in_order
 
 
 class StoreWatch:
@@ -35,12 +38,18 @@ class StoreWatch:
         rows = await self._statements.fetch("unsettled_runs", limit, FORMAT_MAX)
         return [RunId(row[0]) for row in rows]
 
+    async def foreign_runs(self, limit: int) -> int:
+        """How many runs are of a later release, up to the limit."""
+        return len(await self._statements.fetch("list_foreign_runs", FORMAT_MAX, limit))
+
     async def ready_lanes(self) -> list[ReadyLane]:
         """Lanes with at least one READY task that is not held, or held ALONE."""
         rows = await self._statements.fetch("ready_lanes")
         return [ReadyLane(Lane(*row[:3]), bool(row[3])) for row in rows]
 
-    async def held_by(self, session_id: SessionId) -> list[HeldTask]:
-        """What a session has been granted."""
-        rows = await self._statements.fetch("held_tasks", session_id)
-        return [held_task_from_row(row) for row in rows]
+    async def held_by(self, session_ids: Sequence[SessionId]) -> dict[SessionId, list[HeldTask]]:
+        """What sessions have been granted; each of those asked for is in the answer."""
+        held: dict[SessionId, list[HeldTask]] = {one: [] for one in session_ids}
+        for row in await self._statements.fetch_batch("held_tasks", in_order(session_ids)):
+            held[row[5]].append(held_task_from_row(row))
+        return held

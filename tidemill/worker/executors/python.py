@@ -93,8 +93,13 @@ class PythonExecutor(Executor):
         value = function(**inputs)
         if inspect.isawaitable(value):
             return value
-        # Here in the thread: encoding a large result would hold the loop up.
-        return EncodedResult(encode_result(value, self._result_bytes_max))
+        try:
+            # Here in the thread: encoding a large result would hold the loop up.
+            return EncodedResult(encode_result(value, self._result_bytes_max))
+        except TaskFailure as failure:
+            refused = failure.with_traceback(None)
+        del value  # a huge one must not live on in the frames of the error that refuses it
+        raise refused
 
     async def _run_in_child(self, function: str, call: Call) -> EncodedResult:
         lifeline, ours = os.pipe()

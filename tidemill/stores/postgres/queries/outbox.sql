@@ -1,5 +1,6 @@
 -- name: append_facts
-INSERT INTO outbox (facts, created_at) VALUES ($1, now_micros());
+INSERT INTO outbox (facts, created_at) VALUES ($1, now_micros())
+RETURNING number;
 
 -- name: take_lead
 -- The row is locked whoever leads.

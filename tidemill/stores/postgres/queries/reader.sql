@@ -66,5 +66,5 @@ LIMIT $5;
 SELECT id, namespace, worker, scheduler, secret_hash, slots, queues, labels, opened_at, expires_at,
     closed_at, successor
 FROM session
-WHERE closed_at IS NULL AND expires_at > now_micros()
+WHERE closed_at IS NULL AND expires_at > now_micros() AND id NOT LIKE 'pool-%'
 ORDER BY opened_at, id;

@@ -2,7 +2,8 @@
 INSERT INTO session (
     id, namespace, worker, scheduler, secret_hash, slots, queues, labels, opened_at, expires_at,
     closed_at, successor
-) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
+) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+ON CONFLICT (id) DO NOTHING;
 
 -- name: get_session
 SELECT id, namespace, worker, scheduler, secret_hash, slots, queues, labels, opened_at, expires_at,
@@ -19,6 +20,19 @@ JOIN session AS s ON s.id = wanted.id
 WHERE s.closed_at IS NULL AND s.expires_at > now_micros()
 ORDER BY s.id
 FOR KEY SHARE OF s;
+
+-- name: lock_pools
+-- Index: primary key. Whoever grants to a pool holds it alone.
+SELECT id FROM session WHERE id = ANY($1::TEXT[]) AND closed_at IS NULL
+ORDER BY id
+FOR NO KEY UPDATE;
+
+-- name: count_granted
+-- Index: task_granted.
+SELECT session_id, count(*)
+FROM task
+WHERE session_id = ANY($1::TEXT[]) AND state IN ('RUNNING', 'CANCELLING')
+GROUP BY session_id;
 
 -- name: granted_tasks
 -- Index: task_granted. Runs in quarantine too: their grants are as real as others.
@@ -55,8 +69,14 @@ UPDATE session SET closed_at = coalesce(closed_at, now_micros()), successor = $2
 WHERE id = $1;
 
 -- name: close_all_sessions
+-- But pools: nobody runs what they hold.
 UPDATE session SET closed_at = now_micros()
-WHERE id IN (SELECT id FROM session WHERE closed_at IS NULL ORDER BY id FOR UPDATE);
+WHERE id IN (
+    SELECT id FROM session
+    WHERE closed_at IS NULL AND id NOT LIKE 'pool-%'
+    ORDER BY id
+    FOR UPDATE
+);
 
 -- name: prune_sessions
 -- Index: task_granted, for each session looked at.

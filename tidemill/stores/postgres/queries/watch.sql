@@ -48,6 +48,10 @@ JOIN run AS r ON r.id = t.run_id
 WHERE r.ended_at IS NULL AND r.quarantine IS NULL AND r.format <= $2
 LIMIT $1;
 
+-- name: list_foreign_runs
+-- Index: run_foreign, whose condition is repeated so that it can be used.
+SELECT id FROM run WHERE format > 1 AND format > $1::INTEGER LIMIT $2;
+
 -- name: ready_lanes
 -- Index: task_ready and task_ready_alone, one step of the index per lane, however long the lane.
 WITH RECURSIVE
@@ -93,8 +97,8 @@ SELECT namespace, route, priority, TRUE AS alone FROM lane_alone;
 
 -- name: held_tasks
 -- Index: task_granted.
-SELECT t.run_id, t.position, t.epoch, t.started_at, t.state = 'CANCELLING'
+SELECT t.run_id, t.position, t.epoch, t.started_at, t.state = 'CANCELLING', t.session_id
 FROM task AS t
-WHERE t.session_id = $1 AND t.state IN ('RUNNING', 'CANCELLING')
+WHERE t.session_id = ANY($1::TEXT[]) AND t.state IN ('RUNNING', 'CANCELLING')
     AND (SELECT r.quarantine IS NULL FROM run AS r WHERE r.id = t.run_id)
 ORDER BY t.run_id, t.position;

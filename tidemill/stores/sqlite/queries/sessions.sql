@@ -2,7 +2,8 @@
 INSERT INTO session (
     id, namespace, worker, scheduler, secret_hash, slots, queues, labels, opened_at, expires_at,
     closed_at, successor
-) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12);
+) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+ON CONFLICT (id) DO NOTHING;
 
 -- name: get_session
 SELECT id, namespace, worker, scheduler, secret_hash, slots, queues, labels, opened_at, expires_at,
@@ -16,6 +17,21 @@ SELECT s.id
 FROM json_each(?1) AS wanted
 CROSS JOIN session AS s ON s.id = json_extract(wanted.value, '$[0]')
 WHERE s.closed_at IS NULL AND s.expires_at > now_micros();
+
+-- name: lock_pools
+-- Index: primary key.
+SELECT s.id
+FROM json_each(?1) AS wanted
+CROSS JOIN session AS s ON s.id = json_extract(wanted.value, '$[0]')
+WHERE s.closed_at IS NULL;
+
+-- name: count_granted
+-- Index: task_granted.
+SELECT t.session_id, count(*)
+FROM json_each(?1) AS wanted
+CROSS JOIN task AS t INDEXED BY task_granted ON t.session_id = json_extract(wanted.value, '$[0]')
+WHERE t.state IN ('RUNNING', 'CANCELLING')
+GROUP BY t.session_id;
 
 -- name: granted_tasks
 -- Index: task_granted. Runs in quarantine too: their grants are as real as others.
@@ -47,7 +63,8 @@ UPDATE session SET closed_at = coalesce(closed_at, now_micros()), successor = ?2
 WHERE id = ?1;
 
 -- name: close_all_sessions
-UPDATE session SET closed_at = now_micros() WHERE closed_at IS NULL;
+-- But pools: nobody runs what they hold.
+UPDATE session SET closed_at = now_micros() WHERE closed_at IS NULL AND id NOT LIKE 'pool-%';
 
 -- name: prune_sessions
 -- Index: task_granted, for each session looked at.

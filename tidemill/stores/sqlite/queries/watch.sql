@@ -45,6 +45,10 @@ CROSS JOIN run AS r ON r.id = untold.run_id
 WHERE r.ended_at IS NULL AND r.quarantine IS NULL AND r.format <= ?2
 LIMIT ?1;
 
+-- name: list_foreign_runs
+-- Index: run_foreign, whose condition is repeated so that it can be used.
+SELECT id FROM run WHERE format > 1 AND format > ?1 LIMIT ?2;
+
 -- name: ready_lanes
 -- Index: task_ready and task_ready_alone, one step of the index per lane, however long the lane.
 WITH RECURSIVE
@@ -90,9 +94,10 @@ FROM lane_alone CROSS JOIN task AS t ON t.rowid = lane_alone.place;
 
 -- name: held_tasks
 -- Index: task_granted.
-SELECT t.run_id, t.position, t.epoch, t.started_at, t.state = 'CANCELLING'
-FROM task AS t INDEXED BY task_granted
+SELECT t.run_id, t.position, t.epoch, t.started_at, t.state = 'CANCELLING', t.session_id
+FROM json_each(?1) AS wanted
+CROSS JOIN task AS t INDEXED BY task_granted ON t.session_id = json_extract(wanted.value, '$[0]')
 CROSS JOIN run AS r ON r.id = t.run_id
-WHERE t.session_id = ?1 AND t.state IN ('RUNNING', 'CANCELLING')
+WHERE t.state IN ('RUNNING', 'CANCELLING')
     AND r.quarantine IS NULL
 ORDER BY t.run_id, t.position;

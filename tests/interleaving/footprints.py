@@ -1,0 +1,219 @@
+"""What each statement locks, reads and writes: enough to know which two may change places.
+
+A write is seen by others only after its commit, so two statements of different transactions depend
+on each other when they want locks that exclude each other, or when one of them is the commit of
+what the other looks at or waits for. Sequences that give outbox rows their numbers count as locks.
+A query that is not described here is taken to touch everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from tidemill.stores.postgres import statements
+
+
+class Mode(IntEnum):
+    """How a statement takes hold of a row, as PostgreSQL names its row locks."""
+
+    READ = 0
+    DRAW = 1  # a number from a sequence
+    KEY_SHARE = 2
+    NO_KEY_UPDATE = 3
+    UPDATE = 4
+
+
+EXCLUDING = frozenset(
+    {
+        (Mode.DRAW, Mode.DRAW),
+        (Mode.KEY_SHARE, Mode.UPDATE),
+        (Mode.UPDATE, Mode.KEY_SHARE),
+        (Mode.NO_KEY_UPDATE, Mode.NO_KEY_UPDATE),
+        (Mode.NO_KEY_UPDATE, Mode.UPDATE),
+        (Mode.UPDATE, Mode.NO_KEY_UPDATE),
+        (Mode.UPDATE, Mode.UPDATE),
+    }
+)
+
+
+class Access(NamedTuple):
+    """One row, or with a shorter path all rows below it; the empty path is the whole table."""
+
+    table: str
+    path: tuple[object, ...]
+    mode: Mode
+    writes: bool = False
+
+
+class Step(NamedTuple):
+    """A statement about to be run: its name, what it wants, and what others see after it."""
+
+    name: str
+    accesses: tuple[Access, ...] = ()
+    publishes: tuple[Access, ...] = ()
+
+
+def dependent(one: Step, other: Step) -> bool:
+    """Whether the order of these two may make a difference."""
+    return (
+        any(_exclude(a, b) for a in one.accesses for b in other.accesses)
+        or any(_shows(a, b) for a in one.publishes for b in other.accesses)
+        or any(_shows(a, b) for a in other.publishes for b in one.accesses)
+    )
+
+
+def _exclude(one: Access, other: Access) -> bool:
+    return (one.mode, other.mode) in EXCLUDING and _overlap(one, other)
+
+
+def _shows(published: Access, access: Access) -> bool:
+    return _overlap(published, access) and (published.writes or _exclude(published, access))
+
+
+def _overlap(one: Access, other: Access) -> bool:
+    if "*" in {one.table, other.table}:
+        return True
+    common = min(len(one.path), len(other.path))
+    return one.table == other.table and one.path[:common] == other.path[:common]
+
+
+def covered(access: Access, locked: Iterable[Access]) -> bool:
+    """Whether the row is locked already: nobody else can change it any more."""
+    return any(
+        lock.table == access.table
+        and len(lock.path) > 0
+        and access.path[: len(lock.path)] == lock.path
+        and lock.mode >= max(access.mode, Mode.NO_KEY_UPDATE)
+        for lock in locked
+    )
+
+
+Describe = Callable[[Sequence[Any]], list[Access]]
+
+
+def _each(table: str, mode: Mode, *, writes: bool = False) -> Describe:
+    """Rows named by the first array."""
+    return lambda values: [Access(table, (key,), mode, writes) for key in values[0]]
+
+
+def _pairs(table: str, mode: Mode, *, writes: bool = False) -> Describe:
+    """Rows named by the first two arrays."""
+    return lambda values: [
+        Access(table, pair, mode, writes) for pair in zip(values[0], values[1], strict=True)
+    ]
+
+
+def _triples(table: str, mode: Mode, *, writes: bool = False) -> Describe:
+    """Rows named by the first three arrays."""
+    return lambda values: [
+        Access(table, key, mode, writes) for key in zip(*values[:3], strict=True)
+    ]
+
+
+def _one(table: str, mode: Mode, *, writes: bool = False, place: int = 0) -> Describe:
+    """The row named by one value, or the rows of the run named by it."""
+    return lambda values: [Access(table, (values[place],), mode, writes)]
+
+
+def _any(table: str, mode: Mode, *, writes: bool = False) -> Describe:
+    return lambda _: [Access(table, (), mode, writes)]
+
+
+def _constant(table: str, mode: Mode, *path: str, writes: bool = False) -> Describe:
+    return lambda _: [Access(table, path, mode, writes)]
+
+
+def _nothing(_values: Sequence[Any]) -> list[Access]:
+    """Reads the clock, or what never changes once it is written."""
+    return []
+
+
+def _appended(values: Sequence[Any]) -> list[Access]:
+    return [
+        Access("outbox.number", (), Mode.DRAW),
+        Access("outbox", (values[0],), Mode.UPDATE, True),
+    ]
+
+
+DESCRIPTIONS: dict[str, Describe] = {
+    "now": _nothing,
+    "read_inputs": _nothing,
+    "read_results": _nothing,
+    "read_versions": _nothing,
+    "lock_sessions": _each("session", Mode.KEY_SHARE),
+    "lock_sessions_to_close": _each("session", Mode.UPDATE),
+    "close_sessions": _each("session", Mode.NO_KEY_UPDATE, writes=True),
+    "renew_sessions_for": _each("session", Mode.NO_KEY_UPDATE, writes=True),
+    "get_session": _one("session", Mode.UPDATE),
+    "open_session": _one("session", Mode.UPDATE, writes=True),
+    "replace_session": _one("session", Mode.NO_KEY_UPDATE, writes=True),
+    "granted_tasks": _any("task", Mode.READ),
+    "add_run": _each("run", Mode.UPDATE, writes=True),
+    "peek_runs": _each("run", Mode.READ),
+    "lock_runs_waiting": _each("run", Mode.UPDATE),
+    "lock_runs_skipping": _each("run", Mode.UPDATE),
+    "save_run": _each("run", Mode.NO_KEY_UPDATE, writes=True),
+    "add_task": _pairs("task", Mode.UPDATE, writes=True),
+    "lock_tasks": _pairs("task", Mode.UPDATE),
+    "save_task": _pairs("task", Mode.NO_KEY_UPDATE, writes=True),
+    "lock_task_states": _one("task", Mode.UPDATE, place=1),
+    "lock_untold_tasks": _one("task", Mode.UPDATE),
+    "claim_ready": _any("task", Mode.UPDATE),
+    "claim_ready_alone": _any("task", Mode.UPDATE),
+    "add_version": _pairs("version", Mode.UPDATE, writes=True),
+    "free_keys": _triples("start_key", Mode.UPDATE, writes=True),
+    "take_key": _triples("start_key", Mode.UPDATE, writes=True),
+    "read_keys": _triples("start_key", Mode.READ),
+    "add_result": _pairs("task_result", Mode.UPDATE, writes=True),
+    "add_attempt": _triples("attempt", Mode.UPDATE, writes=True),
+    "append_facts": _appended,
+    "take_lead": _any("leader", Mode.UPDATE, writes=True),
+    "lock_stamped": _constant("cursor", Mode.UPDATE, "$stamped"),
+    "move_stamped": _constant("cursor", Mode.NO_KEY_UPDATE, "$stamped", writes=True),
+    "stamp_outbox": _any("outbox", Mode.UPDATE, writes=True),
+    "read_outbox": _any("outbox", Mode.READ),
+    "read_cursor": _one("cursor", Mode.READ),
+    "move_cursor": _one("cursor", Mode.UPDATE, writes=True),
+}
+
+# Of these only the rows that come back are locked: others were skipped, or are not there.
+LOCKED_ROWS: dict[str, tuple[str, int]] = {
+    "lock_sessions": ("session", 1),
+    "lock_sessions_to_close": ("session", 1),
+    "get_session": ("session", 1),
+    "lock_runs_waiting": ("run", 1),
+    "lock_runs_skipping": ("run", 1),
+    "lock_tasks": ("task", 2),
+    "lock_task_states": ("task", 2),
+    "lock_untold_tasks": ("task", 2),
+    "claim_ready": ("task", 2),
+    "claim_ready_alone": ("task", 2),
+}
+# These may leave rows of theirs unlocked: what is there already, or is not due.
+VAGUE = frozenset({"free_keys", "take_key", "add_version", "add_task", "stamp_outbox"})
+EVERYTHING = (Access("*", (), Mode.UPDATE, True),)
+
+
+def name_of(text: str) -> str:
+    """The name of a query, or the statement itself when it has none."""
+    return next((name for name, query in statements.QUERIES.items() if query == text), text)
+
+
+def accesses_of(name: str, values: Sequence[Any]) -> tuple[Access, ...]:
+    """What a statement wants."""
+    if name == "BEGIN":
+        return ()
+    describe = DESCRIPTIONS.get(name)
+    return EVERYTHING if describe is None else tuple(describe(values))
+
+
+def held_after(name: str, values: Sequence[Any], rows: Sequence[Sequence[Any]]) -> list[Access]:
+    """What the transaction holds because of a statement that has been run."""
+    wanted = [one for one in accesses_of(name, values) if one.mode >= Mode.KEY_SHARE]
+    if name not in LOCKED_ROWS:
+        return wanted
+    table, width = LOCKED_ROWS[name]
+    mode = wanted[0].mode if wanted else Mode.UPDATE
+    return [Access(table, tuple(row[:width]), mode) for row in rows]

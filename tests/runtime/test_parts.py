@@ -1,0 +1,38 @@
+"""What the roles of one process share."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidemill.domain.errors import Unavailable
+from tidemill.runtime.addresses import parse_store
+from tidemill.runtime.parts import Parts
+from tidemill.runtime.reaching import Unreachable
+from tidemill.runtime.settings import Settings
+
+
+def parts(start_retry: float) -> Parts:
+    store = parse_store("postgresql://somebody:secret@nowhere/db")
+    return Parts(Settings(store=store, bus="memory:", start_retry=start_retry), lambda _: None)
+
+
+async def test_a_store_that_goes_away_while_a_role_begins_is_waited_for() -> None:
+    said = iter([Unavailable("connection was closed"), "the schema is there"])
+
+    async def ask() -> str:
+        answer = next(said)
+        if isinstance(answer, Unavailable):
+            raise answer
+        return answer
+
+    assert await parts(start_retry=10).reached(ask) == "the schema is there"
+
+
+async def test_a_store_that_goes_away_while_a_role_begins_is_named_without_its_password() -> None:
+    async def ask() -> str:
+        raise Unavailable("connection was closed")
+
+    with pytest.raises(Unreachable, match="connection was closed") as raised:
+        await parts(start_retry=0).reached(ask)
+
+    assert "secret" not in str(raised.value)

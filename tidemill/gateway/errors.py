@@ -1,0 +1,20 @@
+"""From errors to gRPC statuses: the one place that knows both."""
+
+from __future__ import annotations
+
+import grpc
+
+from tidemill.domain.errors import Conflict, InvalidInput, NotFound, TidemillError, Unavailable
+
+_STATUS_OF = {
+    InvalidInput: grpc.StatusCode.INVALID_ARGUMENT,
+    NotFound: grpc.StatusCode.NOT_FOUND,
+    Conflict: grpc.StatusCode.FAILED_PRECONDITION,
+    Unavailable: grpc.StatusCode.UNAVAILABLE,
+    TidemillError: grpc.StatusCode.INTERNAL,
+}
+
+
+def status_of(error: TidemillError) -> grpc.StatusCode:
+    """The status that tells a caller what kind of error it is."""
+    return next(_STATUS_OF[kind] for kind in type(error).__mro__ if kind in _STATUS_OF)

@@ -1,0 +1,67 @@
+"""What the workers of this process offer, and how they are started."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from tidemill.domain.errors import InvalidInput, Problem
+from tidemill.domain.workflow import Workflow
+from tidemill.runtime.resolving import CONFIG_VARIABLE
+from tidemill.runtime.setting_kinds import spelled
+from tidemill.runtime.settings import SETTINGS, Settings
+
+HANDED_ON = (
+    "slots",
+    "queues",
+    "labels",
+    "imports",
+    "executors",
+    "grace",
+    "result_bytes_max",
+    "ping_seconds",
+)
+"""What a worker of this process is told; for the rest its way is a private socket."""
+
+_ONE_LABEL = "workers on one machine have one value for each label"
+
+
+def worker_command(settings: Settings, address: str, name: str) -> list[str]:
+    """The command line of a worker process that serves the scheduler behind `address`."""
+    command = [sys.executable, "-m", "tidemill.cli", "worker"]
+    command += ["--connect", address, "--name", name]
+    for one in (SETTINGS[each] for each in HANDED_ON):
+        for text in spelled(getattr(settings, one.name)):
+            command += [one.option, text]
+    return command
+
+
+def worker_environ(environ: Mapping[str, str]) -> dict[str, str]:
+    """What user code may see: no setting of this process, which may hold passwords."""
+    variables = {one.variable for one in SETTINGS.values()}
+    kept = {name: text for name, text in environ.items() if name not in variables}
+    return {**kept, CONFIG_VARIABLE: ""}
+
+
+def serving(settings: Settings, workflows: Iterable[Workflow]) -> Settings:
+    """The settings with every queue and label that the tasks of these workflows ask for."""
+    queues: dict[str, None] = {}
+    labels: dict[str, str] = {}
+    for task in (task for workflow in workflows for task in workflow.tasks):
+        queues[task.queue] = None
+        for label, value in task.labels.items():
+            if labels.setdefault(label, value) != value:
+                message = f"is {labels[label]} for one task and {value} for another: {_ONE_LABEL}"
+                path = f"tasks.{task.id}.labels.{label}"
+                raise InvalidInput([Problem(path=path, message=message, code="labels")])
+    return replace(settings, queues=tuple(queues) or ("default",), labels=labels)
+
+
+def unserved(settings: Settings, workflow: Workflow) -> set[str]:
+    """The queues and labels that tasks of a workflow ask for and these workers do not have."""
+    missing = {
+        f"queue {task.queue}" for task in workflow.tasks if task.queue not in settings.queues
+    }
+    wanted = {pair for task in workflow.tasks for pair in task.labels.items()}
+    return missing | {f"label {'='.join(pair)}" for pair in wanted - set(settings.labels.items())}
