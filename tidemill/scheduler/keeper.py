@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 
 from tidemill.domain.errors import Unavailable
 from tidemill.domain.events import Lost, Released
@@ -26,6 +28,8 @@ from tidemill.scheduler.sessions import AttachedSession, Word
 log = logging.getLogger(__name__)
 
 FULL_SCAN_SECONDS = 0.1
+END_SECONDS = 0.01  # after the end of a session, so that the store sees it too
+ENDS_MAX = 1_000
 PRUNE_SECONDS = 300.0
 SESSION_KEPT = 3_600 * SECOND
 """How long a session that ended is remembered: its worker might still come back."""
@@ -38,6 +42,8 @@ class Keeper:
         self._desk = desk
         self._continuity = Continuity(desk.clock, desk.config.session_ttl_seconds / 2)
         self._to_cut: set[SessionId] = set()
+        self._cut_wanted = asyncio.Event()
+        self._ends: deque[float] = deque(maxlen=ENDS_MAX)  # of sessions that were cut short
         self._overdue = False  # the last renewal failed
         self._moved: set[RunId] = set()  # of which something runs here
         self._stirred = asyncio.Event()
@@ -45,6 +51,7 @@ class Keeper:
     def cut_short(self, session_id: SessionId) -> None:
         """The stream of a session ended without goodbye: it has little time to come back."""
         self._to_cut.add(session_id)
+        self._cut_wanted.set()
 
     def look_at(self, run_ids: Collection[RunId]) -> None:
         """Something moved in these runs: what runs of them here may have been stopped."""
@@ -62,15 +69,24 @@ class Keeper:
                 renewed_at = self._desk.clock.monotonic()
             if due or self._to_cut or self._overdue:
                 await self._guarded(self.renew)
-            await self._desk.clock.sleep(self._desk.config.scan_seconds)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._desk.config.scan_seconds):
+                    await self._cut_wanted.wait()
+            self._cut_wanted.clear()
 
     async def watch_lost(self) -> None:
         """Reap, again and again; at once when there was more than one look could tell."""
         while True:
             full = await self._guarded(self.reap) >= self._desk.config.scan_items_max
-            await self._desk.clock.sleep(
-                FULL_SCAN_SECONDS if full else self._desk.config.scan_seconds
-            )
+            await self._desk.clock.sleep(FULL_SCAN_SECONDS if full else self._until_next_reaping())
+
+    def _until_next_reaping(self) -> float:
+        """A scan, or less when a session that was cut short is over before."""
+        now = self._desk.clock.monotonic()
+        while self._ends and self._ends[0] <= now:
+            self._ends.popleft()
+        first = self._ends[0] if self._ends else now + self._desk.config.scan_seconds
+        return min(self._desk.config.scan_seconds, first - now)
 
     async def prune(self) -> None:
         """Forget sessions that ended long ago, again and again."""
@@ -117,6 +133,9 @@ class Keeper:
             left = round(self._desk.config.lost_stream_seconds * SECOND)
             await self._desk.store.renew_sessions(sorted(cut), left)
             self._to_cut -= cut
+            self._ends.append(
+                self._desk.clock.monotonic() + self._desk.config.lost_stream_seconds + END_SECONDS
+            )
         self._overdue = False
         return len(heard) + len(behind)
 
