@@ -57,6 +57,8 @@ async def _fail_over(apart: Apart) -> float:
     victim.kill()
     await asyncio.sleep(WATCH_SECONDS)
     pause = await _longest_pause(apart, killed_at)
+    if victim.name in {one.scheduler for one in await apart.store.reader.sessions()}:
+        raise RuntimeError(f"workers have not left {victim.name}")
     victim.start()
     await apart.until_listening(victim)
     return pause

@@ -1,4 +1,4 @@
-"""A proxy before PostgreSQL that can lose the answer to a COMMIT."""
+"""A proxy before PostgreSQL that can lose the answer to a COMMIT, or all that is asked."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ COMMIT = b"COMMIT\0"
 
 
 class LossyProxy:
-    """Passes everything on until `lose_next_commit` is set: then one answer never arrives."""
+    """Passes everything on until `lose_next_commit` is set: then one answer never arrives.
+
+    While `frozen`, nothing arrives at all, as with a server that is stopped.
+    """
 
     def __init__(self, server: Path) -> None:
         self._server = server
         self._conversations: set[asyncio.Task[None]] = set()
         self.lose_next_commit = False
+        self.frozen = False
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry one connection."""
@@ -44,6 +48,8 @@ class LossyProxy:
         answers: asyncio.Task[None],
     ) -> None:
         while data := await reader.read(65_536):
+            if self.frozen:
+                continue
             losing = self.lose_next_commit and COMMIT in data
             if losing:
                 answers.cancel()

@@ -17,6 +17,12 @@ KNOWN = load_migrations("tidemill.stores.postgres")
 NEXT = len(KNOWN) + 1
 SCHEMA = "beside_work"
 QUICK = migrating.SET_TIMEOUTS.replace("'2000'", "'100'")
+PATIENT = migrating.SET_TIMEOUTS.replace("'2000'", "'20000'")
+VALID = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'task_epoch'::REGCLASS"
+KILL = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE query LIKE 'CREATE INDEX CONCURRENTLY task_epoch%' AND wait_event_type = 'Lock'
+"""
 
 INDEX = f"""{OUTSIDE}
 -- A second try begins anew.
@@ -75,8 +81,31 @@ async def test_an_index_is_made_outside_a_transaction(
 
     await asyncio.gather(store.migrate(), store.migrate())
 
-    valid = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'task_epoch'::REGCLASS"
-    assert await connection.fetchval(valid)
+    assert await connection.fetchval(VALID) is True
+
+
+async def test_a_migrator_killed_in_the_midst_of_an_index_leaves_work_that_can_be_repeated(
+    store: PostgresStore,
+    connection: asyncpg.Connection[asyncpg.Record],
+    postgres_dsn: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release(monkeypatch, INDEX)
+    monkeypatch.setattr(migrating, "SET_TIMEOUTS", PATIENT)
+    writer = await asyncpg.connect(postgres_dsn)
+
+    async with writer.transaction():
+        await writer.execute(f"LOCK TABLE {SCHEMA}.task IN ROW EXCLUSIVE MODE")
+        migration = asyncio.create_task(store.migrate())
+        while not await connection.fetchval(KILL):
+            await connection.execute("SELECT pg_sleep(0.02)")
+        with pytest.raises(Unavailable):
+            await migration
+    assert await connection.fetchval(VALID) is False
+    await store.migrate()
+    await writer.close()
+
+    assert await connection.fetchval(VALID) is True
 
 
 async def test_a_migration_waits_for_a_table_in_use_without_holding_others_up(

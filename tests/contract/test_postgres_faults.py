@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import asyncpg
@@ -19,6 +19,8 @@ from tidemill.domain.task_run import TaskRun
 from tidemill.stores.errors import StoreRefused
 from tidemill.stores.postgres.connection import mapped_errors
 from tidemill.stores.postgres.store import PostgresStore
+
+CANCEL_SECONDS = 3.0
 
 
 async def lock_both(
@@ -58,6 +60,31 @@ async def behind_proxy(
             store = PostgresStore(dsn, schema=postgres._schema)
             yield proxy, store
             await store.close()
+
+
+async def a_transaction(store: PostgresStore) -> None:
+    async with store.transaction() as tx:
+        await tx.now()
+
+
+async def a_look(store: PostgresStore) -> None:
+    await store.watch.due_runs(1)
+
+
+@pytest.mark.parametrize("work", [a_transaction, a_look])
+async def test_who_is_cancelled_while_the_server_is_frozen_ends_cancelled_and_soon(
+    behind_proxy: tuple[LossyProxy, PostgresStore], work: Callable[[PostgresStore], Awaitable[None]]
+) -> None:
+    proxy, store = behind_proxy
+    await work(store)
+    proxy.frozen = True
+    working = asyncio.ensure_future(work(store))
+    await asyncio.wait([working], timeout=0.2)
+
+    working.cancel()
+    await asyncio.wait([working], timeout=CANCEL_SECONDS)
+
+    assert working.cancelled()
 
 
 async def test_fault_37_a_commit_whose_answer_is_lost_is_unknown_and_the_write_is_found(

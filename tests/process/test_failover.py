@@ -146,7 +146,7 @@ async def test_another_notifier_takes_over_within_two_seconds(
 
     takeover = time.monotonic() - killed_at
     record_property("takeover_seconds", round(takeover, 2))
-    assert takeover < TAKEOVER_SECONDS_MAX + 0.5  # and the time that a look takes
+    assert takeover < TAKEOVER_SECONDS_MAX
 
 
 async def _relayed(cluster: Cluster) -> bool:

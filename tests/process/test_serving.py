@@ -284,7 +284,7 @@ def test_config_shows_what_is_in_force_and_from_where(folder: Shell) -> None:
     assert rows["workers"] == (3, "flag --workers")
     assert rows["slots"] == (5, "file tidemill.toml:slots")
     assert rows["queues"] == (["default"], "default")
-    assert rows["bus"] == rows["store"][:1] + ("default",)
+    assert rows["bus"] == (rows["store"][0], "default")
     assert rows["health"] == (None, "default")
     assert rows["store"] == ("postgresql://me:***@host/db", "file tidemill.toml:store")
     assert rows["grace"] == (10, "default")

@@ -146,6 +146,23 @@ async def test_a_function_runs_and_what_it_says_arrives(folder: Path) -> None:
     assert progress.reports[0].message == "half"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems show less of a process")
+async def test_not_even_the_kernel_shows_user_code_what_the_worker_knows(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMILL_TOKEN", "hidden")
+    monkeypatch.setenv("SHOP", "open")
+    async with a_gateway(folder) as door, a_worker(folder) as process:
+        stream = await door.next_stream()
+        stream.welcome()
+        stream.assign(shell("cat", f"/proc/{process.pid}/environ"))
+        await stream.outcome(0)
+
+    text = "".join(c.text for m in stream.heard if isinstance(m, Logs) for c in m.chunks)
+    assert "SHOP=open" in text
+    assert "hidden" not in text
+
+
 async def test_who_blocks_the_event_loop_is_told(folder: Path) -> None:
     async with a_gateway(folder) as door, a_worker(folder):
         stream = await door.next_stream()
@@ -321,6 +338,6 @@ def test_a_worker_started_by_hand_outlives_its_input(folder: Path) -> None:
 
     assert words.startswith(b"worker ")
     assert f"connect  unix:{folder}/nobody".encode() in words
-    assert b"nobody: No such file or directory; trying on" in words
+    assert b"No such file or directory; trying on" in words
     assert process.wait(20) == 0
     process.stderr.close()

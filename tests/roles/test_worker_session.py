@@ -243,3 +243,18 @@ async def test_progress_of_a_running_task_is_sent_without_waiting_for_its_end() 
         message = await stream.hear(Progress)
 
     assert [(r.fraction, r.message) for r in message.reports] == [(1.0, "more than all")]
+
+
+async def test_who_was_told_of_a_lost_scheduler_hears_that_there_is_one_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with on_stage(double) as (stage, _):
+        stage.door.pings = False
+        await stage.welcome()
+        stage.door.pings = True
+        again = await stage.welcome()
+        await again.hear(Ping)
+
+    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert told[0] == "connection lost: the scheduler fell silent; trying on"
+    assert told[1].startswith("connected to ")

@@ -135,9 +135,10 @@ async def _follow(follow: Follow, mailbox: Mailbox[Hint], tried: asyncio.Event) 
     while True:
         try:
             async with follow() as hints:
+                first = [Hint(missed=True)] if tries else []
                 tries = 0
                 tried.set()
-                await _fill(mailbox, hints)
+                await _fill(mailbox, first, hints)
         except Unavailable as error:
             if not tries:
                 log.warning("no hints are heard, work is found by looking: %s", error)
@@ -148,7 +149,9 @@ async def _follow(follow: Follow, mailbox: Mailbox[Hint], tried: asyncio.Event) 
         await wait_at_most(asyncio.Event(), backoff(tries))
 
 
-async def _fill(mailbox: Mailbox[Hint], hints: AsyncIterator[Hint]) -> None:
+async def _fill(mailbox: Mailbox[Hint], first: Sequence[Hint], hints: AsyncIterator[Hint]) -> None:
+    for hint in first:
+        mailbox.put(hint)
     async for hint in hints:
         mailbox.put(hint)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
@@ -23,6 +24,8 @@ SCHEME = "bearer"
 FIRST_MESSAGE_SECONDS = 1.0
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
+
+log = logging.getLogger(__name__)
 
 AnyMethod: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
@@ -150,6 +153,7 @@ def _refusal(problem: str) -> AnyMethod:
         with suppress(TimeoutError):
             async with asyncio.timeout(FIRST_MESSAGE_SECONDS):
                 await anext(aiter(requests), None)
+        log.warning("a call from %s is refused: %s", context.peer(), problem)
         await context.abort(grpc.StatusCode.UNAUTHENTICATED, problem)
 
     # Streams on both sides: this answers calls of every kind.

@@ -18,6 +18,7 @@ class Hint(msgspec.Struct, frozen=True, kw_only=True):
 
     runs: tuple[RunId, ...] = ()
     lanes: tuple[Lane, ...] = ()
+    missed: bool = False  # earlier ones may be lost: look everywhere
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +48,10 @@ class Bus(Protocol):
         """Wake the schedulers. Never raises or waits: a lost hint costs one poll interval."""
 
     def hints(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
-        """Follow the hints sent from now on, by anyone; falls silent while the bus is lost."""
+        """Follow the hints sent from now on, by anyone.
+
+        Falls silent while the bus is lost; the first one after that says that others are missing.
+        """
 
     async def set_aside(self, message: Message) -> None:
         """Keep what nobody can read, byte for byte, where people look for it.

@@ -41,6 +41,8 @@ class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]
 
 
+_BROKEN_OFF = (OSError, ValueError, EOFError, asyncio.LimitOverrunError)
+
 Look: TypeAlias = Callable[[], Awaitable[Health]]
 
 
@@ -68,7 +70,8 @@ class HealthServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            with contextlib.suppress(OSError, ValueError, EOFError, asyncio.LimitOverrunError):
+            # Cancelled at the end of the process: Python 3.11 would tell it as an error.
+            with contextlib.suppress(*_BROKEN_OFF, asyncio.CancelledError):
                 writer.write(await self._answer(await self._head(reader, writer)))
                 await writer.drain()
         finally:

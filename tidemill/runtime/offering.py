@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import count, takewhile
 
 from tidemill.domain.errors import InvalidInput, Problem
 from tidemill.domain.workflow import Workflow
@@ -24,6 +26,7 @@ HANDED_ON = (
 )
 """What a worker of this process is told; for the rest its way is a private socket."""
 
+_VARIABLES = frozenset(one.variable for one in SETTINGS.values())
 _ONE_LABEL = "workers on one machine have one value for each label"
 
 
@@ -39,9 +42,24 @@ def worker_command(settings: Settings, address: str, name: str) -> list[str]:
 
 def worker_environ(environ: Mapping[str, str]) -> dict[str, str]:
     """What user code may see: no setting of this process, which may hold passwords."""
-    variables = {one.variable for one in SETTINGS.values()}
-    kept = {name: text for name, text in environ.items() if name not in variables}
+    kept = {name: text for name, text in environ.items() if name not in _VARIABLES}
     return {**kept, CONFIG_VARIABLE: ""}
+
+
+def hide_settings() -> None:
+    """Blank the settings where every process of the same user can read them; Linux only.
+
+    /proc/PID/environ shows the memory that a process was started with, whatever it unset since.
+    `os.environ` keeps what it had.
+    """
+    if sys.platform != "linux":
+        return
+    environ = ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(None), "environ")
+    for place in takewhile(bool, (environ[number] for number in count())):
+        assert place is not None
+        name, _, value = ctypes.string_at(place).partition(b"=")
+        if name.decode(errors="replace") in _VARIABLES:
+            ctypes.memset(place + len(name) + 1, 0, len(value))
 
 
 def serving(settings: Settings, workflows: Iterable[Workflow]) -> Settings:

@@ -23,10 +23,10 @@ async def bus_trouble(settings: Settings) -> str:
 
 
 async def via_trouble(settings: Settings) -> str:
-    """What is wrong with the way to workers behind a broker; empty when nothing is."""
+    """What is wrong with the way to the other side of a broker; empty when nothing is."""
     if settings.via is None or await answers(settings.via):
         return ""
-    return f"via: {mask_url(settings.via)} cannot be reached; its workers get nothing"
+    return f"via: {mask_url(settings.via)} cannot be reached; workers behind it get nothing"
 
 
 async def reach_broker(url: str) -> None:

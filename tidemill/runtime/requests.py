@@ -25,7 +25,7 @@ from tidemill.runtime.control import (
 from tidemill.runtime.owner import find_owner
 from tidemill.runtime.settings import Settings
 from tidemill.runtime.system import SystemClock
-from tidemill.runtime.wiring import MEMORY, open_bus, open_store
+from tidemill.runtime.wiring import MEMORY, check_schema, open_bus, open_store
 
 SETTLE_SECONDS = 10.0
 POLL_SECONDS = 0.05
@@ -97,6 +97,7 @@ async def _by_others(settings: Settings, command: Command, change: Change) -> Ru
 async def _beside_others(settings: Settings, change: Change) -> Run | None:
     store = await open_store(settings.store, SystemClock())
     try:
+        await check_schema(store, settings.store)  # who takes over would bring it up to date
         if not await store.reader.sessions():
             return None  # no worker is connected to any scheduler
         given = settings.bus if settings.bus != MEMORY else None

@@ -73,7 +73,7 @@ class Standing:
         since = self._parts.relay.state.bus_down_since if self._parts.relay is not None else None
         if since is None:
             return ""
-        return f"bus: takes no facts since {_clock(since)}; works on the store alone"
+        return f"bus: takes no facts since {_clock(since)}; they wait in the outbox"
 
     def _notes(self) -> list[str]:
         notes = [f"store: {alarm}"] if (alarm := self._parts.store.alarm()) else []
@@ -81,7 +81,10 @@ class Standing:
             leads = self._parts.relay.state.leading
             notes.append("relay: leads" if leads else "relay: another one leads")
         if self._parts.scheduler is not None:
-            notes.append(f"workers: {len(self._parts.scheduler.desk.sessions)} connected")
+            desk = self._parts.scheduler.desk
+            notes.append(f"workers: {len(desk.sessions)} connected")
+            if self._parts.settings.via is not None:
+                notes.append(f"workers: {len(desk.pools.sessions())} heard of over the broker")
         return notes
 
     async def _foreign_rows(self) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tidemill.ports.clock import Clock
-from tidemill.runtime.offering import worker_environ
+from tidemill.runtime.offering import hide_settings, worker_environ
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +80,7 @@ class Supervisor:
 
     async def start(self) -> None:
         """Start every worker; return when the processes exist."""
+        hide_settings()
         for number in range(1, self._count + 1):
             worker = self._running[number] = await self._spawn()
             self._keepers.append(asyncio.create_task(self._keep(number, worker)))

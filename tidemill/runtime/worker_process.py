@@ -21,7 +21,7 @@ from tidemill.domain.urls import mask_url
 from tidemill.runtime.exit_status import REFUSED, USAGE, WORN_OUT
 from tidemill.runtime.health import Health, HealthServer
 from tidemill.runtime.logging_setup import log_to_stderr
-from tidemill.runtime.offering import worker_environ
+from tidemill.runtime.offering import hide_settings, worker_environ
 from tidemill.runtime.reaching import Reach, Unreachable
 from tidemill.runtime.setting_kinds import shown
 from tidemill.runtime.settings import Settings
@@ -60,6 +60,7 @@ def main(settings: Settings) -> NoReturn:
 
 
 def _forget_settings() -> None:
+    hide_settings()
     kept = worker_environ(os.environ)
     os.environ.clear()
     os.environ.update(kept)
@@ -139,12 +140,16 @@ class _Process:
     async def _serve_health(self, worker: Worker | BrokerWorker) -> None:
         if self._settings.health is None:
             return
+        from tidemill.runtime.probing import via_trouble
 
         async def look() -> Health:
-            reasons = [] if worker.is_welcome else ["scheduler: not welcomed by any"]
-            reasons += ["draining"] if self._signals.draining else []
+            reasons = [
+                "" if worker.is_welcome else "scheduler: not welcomed by any",
+                await via_trouble(self._settings),
+                "draining" if self._signals.draining else "",
+            ]
             notes = [f"tasks: {len(worker.attempts)} running"]
-            return Health(role="worker", reasons=reasons, notes=notes)
+            return Health(role="worker", reasons=[text for text in reasons if text], notes=notes)
 
         try:
             await HealthServer(self._settings.health, look).start()

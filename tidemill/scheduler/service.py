@@ -65,8 +65,9 @@ class Scheduler:
     @property
     def owes_answers(self) -> bool:
         """Whether workers have reported what is not committed yet, or not acknowledged."""
-        sessions = self.desk.sessions.all()
-        return bool(len(self.desk.inbox)) or any(one.pending or one.unsent for one in sessions)
+        if len(self.desk.inbox) or self.desk.pools.letters.waiting:
+            return True
+        return any(one.pending or one.unsent for one in self.desk.sessions.all())
 
     def dismiss(self) -> None:
         """End the streams of all workers: they take what they run to another scheduler."""
@@ -115,6 +116,8 @@ class Scheduler:
                     self.desk.inbox.hear(hint.runs)
                 if hint.runs:
                     self._keeper.look_at(hint.runs)
+                if hint.missed:
+                    self.desk.look_soon()
 
     async def _look_around(self) -> None:
         while True:

@@ -97,6 +97,9 @@ class GrpcLink:
         self._address = address
         self._security = security or ChannelSecurity()
 
+    def __str__(self) -> str:
+        return self._address
+
     async def open(self, outgoing: AsyncIterator[WorkerMessage]) -> AsyncIterator[SchedulerMessage]:
         """Connect and exchange messages; every fault of the transport is a LinkLost.
 
@@ -135,7 +138,8 @@ class GrpcLink:
 
     def _reason(self, details: str) -> str:
         reason = _in_one_line(details)
-        if _CLOSED not in reason or self._address.startswith("unix:"):
+        refused = _UNREACHED.search(details) and _CLOSED in reason
+        if not refused or self._address.startswith("unix:"):
             return reason
         if not self._security.tls:
             return f"{reason} (does it want TLS?)"

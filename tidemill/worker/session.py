@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -28,6 +29,8 @@ from tidemill.worker.config import WorkerConfig
 from tidemill.worker.crew import Crew
 from tidemill.worker.link import Link, LinkLost, WorkerRefused
 
+_log = logging.getLogger("tidemill.worker")
+
 
 class Credentials(NamedTuple):
     """What proves that a worker is the one that held a session."""
@@ -42,6 +45,8 @@ class Session:
     def __init__(self, config: WorkerConfig, crew: Crew, clock: Clock) -> None:
         self.credentials: Credentials | None = None
         self.said_goodbye = False
+        self.after_trouble = False  # somebody was told, and wants to hear when it is over
+        self._scheduler = ""
         self._config = config
         self._crew = crew
         self._outgoing = Outgoing(config, crew, clock)
@@ -52,6 +57,7 @@ class Session:
     ) -> None:
         """Exchange messages until the stream ends; LinkLost when it broke or fell silent."""
         hello = self._hello(executors, credentials)
+        self._scheduler = str(link)
         incoming = link.open(self._outgoing.begin(hello))
         try:
             await self._listen(incoming)
@@ -107,6 +113,8 @@ class Session:
 
     def _welcome(self, welcome: Welcome) -> None:
         self.credentials = Credentials(welcome.session, welcome.secret)
+        level = logging.WARNING if self.after_trouble else logging.INFO
+        _log.log(level, "connected to %s", self._scheduler)
         self._crew.ledger.forget(welcome.acknowledged)
         kept = {*welcome.keep, *welcome.acknowledged}
         self._crew.abandon([token for token in self._presented if token not in kept])

@@ -54,10 +54,11 @@ class Worker:
         await self._shift.drain(grace_seconds)
 
     async def _stay_connected(self) -> None:
-        failures = 0
+        failures, troubled = 0, False
         place = self._first_place()
         while True:
             session = self._session = Session(self._config, self._crew, self._clock)
+            session.after_trouble = troubled
             link = self._links[place]
             begun = self._clock.monotonic()
             try:
@@ -65,6 +66,9 @@ class Worker:
             except LinkLost as error:
                 lost = "connection lost" if session.credentials else "no connection"
                 _log.warning("%s: %s; trying on", lost, error)
+                troubled = True
+            else:
+                troubled = False
             finally:
                 self._session = None
             if session.credentials is not None:

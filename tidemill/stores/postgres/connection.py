@@ -19,6 +19,7 @@ PooledConnection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 Greet: TypeAlias = Callable[[Connection], Awaitable[None]]
 
 ACQUIRE_SECONDS = 5.0
+RELEASE_SECONDS = 1.0
 CONNECT_SECONDS = 5.0
 COMMAND_SECONDS = 15.0  # for a network that swallows answers; the server gives up after 10
 STATEMENTS_CACHED = 200

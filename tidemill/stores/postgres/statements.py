@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from typing import cast
 
+from tidemill.domain.errors import Unavailable
 from tidemill.stores.named_queries import load_queries
 from tidemill.stores.postgres.connection import (
     ACQUIRE_SECONDS,
+    RELEASE_SECONDS,
     Pool,
     PooledConnection,
     mapped_errors,
@@ -77,8 +79,20 @@ async def acquired(pool: Pool) -> AsyncIterator[PooledConnection]:
     try:
         yield connection
     finally:
+        await _release(pool, connection)
+
+
+async def _release(pool: Pool, connection: PooledConnection) -> None:
+    """Give a connection back; one that does not come to rest in time is cut off by the pool.
+
+    That is no error of whoever had it: it must not hide how their work ended, nor that they were
+    cancelled.
+    """
+    try:
         with mapped_errors():
-            await pool.release(connection)
+            await pool.release(connection, timeout=RELEASE_SECONDS)
+    except Unavailable:
+        return
 
 
 def columns(batch: Sequence[Row]) -> list[list[object]]:

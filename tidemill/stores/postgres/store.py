@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from tidemill.domain.errors import Unavailable
 from tidemill.domain.identifiers import SessionId
 from tidemill.stores.postgres.connection import (
+    RELEASE_SECONDS,
     Greet,
     Pool,
     PooledConnection,
@@ -114,9 +115,9 @@ async def _commit(connection: PooledConnection) -> None:
 async def _roll_back(connection: PooledConnection) -> None:
     try:
         with mapped_errors():
-            await connection.execute("ROLLBACK")
+            await connection.execute("ROLLBACK", timeout=RELEASE_SECONDS)
     except Unavailable:
-        pass  # the connection is gone, and the transaction with it
+        pass  # the connection is gone or goes now, and the transaction with it
 
 
 class LazyPool:
