@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+
+import pytest
 
 from tests.roles.worker_stage import Doing, an_assignment
 from tidemill.buses.memory import MemoryBroker
+from tidemill.domain.errors import Unavailable
 from tidemill.domain.pools import pool_key
 from tidemill.ports.broker import Message
 from tidemill.protocol.broker_codec import command_of
@@ -156,3 +159,19 @@ def test_a_suspect_that_cannot_begin_is_let_go_before_its_grant_goes_back() -> N
     assert due == 10.0 + KEPT_SECONDS
     assert len(hand) == 0
     assert hand.next_at(running=1) is None
+
+
+async def test_a_command_that_cannot_be_passed_on_does_not_cost_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def refuse(topic: str, messages: Sequence[Message]) -> None:
+        raise Unavailable("the broker is down")
+
+    async with a_stage(slots=4) as stage:
+        await stage.send(a_command(0))
+        await stage.until_in_hand(1)
+        await stage.send(a_command(1, alone=True), a_command(2))
+        monkeypatch.setattr(stage.broker, "send", refuse)
+        await stage.until_in_hand(2)
+
+        assert [token.position for token in stage.hand.tokens] == [0, 2]

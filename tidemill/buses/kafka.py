@@ -91,9 +91,14 @@ class KafkaBroker:
         self._topics.close()
 
     async def _partitions(self, topic: str) -> int:
+        self._check_open()
+        partitions = await self._topics.partitions(topic)
+        self._check_open()  # whoever waited meanwhile must not begin anything that nobody ends
+        return partitions
+
+    def _check_open(self) -> None:
         if self._closed:
             raise Unavailable("Kafka: this connection is closed")
-        return await self._topics.partitions(topic)
 
     def _partition_for(self, key: str | None, partitions: int) -> int:
         return next(self._turn) % partitions if key is None else _partition_of(key, partitions)

@@ -70,6 +70,8 @@ class KafkaFollower:
         finally:
             with suppress(KafkaException, RuntimeError):
                 self._reader.close()
+            # Whatever ended the thread: nobody must wait for more.
+            self._end(ready, Unavailable("Kafka: this follower has ended"))
             self._tell(self._ended.set)
 
     def _follow(self, count: int) -> None:
@@ -78,8 +80,7 @@ class KafkaFollower:
             found = self._reader.read(BATCH_MAX)
             if found:
                 self._tell(self._put_all, [translated(message) for message in found])
-                continue
-            troubled = self._reader.troubles.any
+            troubled = not found and self._reader.troubles.any
             if troubled or self._loop.time() - looked_at > LOOK_AROUND_SECONDS:
                 looked_at = self._loop.time()
                 if self._reader.check(self._topic) != count:

@@ -92,6 +92,11 @@ class KafkaMember:
         if not wish.answer.done():
             wish.answer.set_exception(error)
 
+    def _refuse_last(self) -> None:
+        """Whoever asked while the thread was about to end would wait for ever."""
+        if self._wish is not None:
+            self._refuse(self._wish, Unavailable("Kafka: this member has left"))
+
     # What follows runs in the member's thread.
 
     def _run(self) -> None:
@@ -153,10 +158,8 @@ class KafkaMember:
             self._reader.give_back(self._pick(len(self._here)))
         with suppress(KafkaException, RuntimeError):
             self._reader.close()
-        while not self._wishes.empty():
-            wish = self._wishes.get()
-            if wish is not None:
-                self._tell(self._refuse, wish, Unavailable("Kafka: this member has left"))
+        self._closing.set()  # nobody asked to, when an error ended the thread
+        self._tell(self._refuse_last)
         self._tell(self._ended.set)
 
     def _tell(self, hear: Callable[..., object], *news: object) -> None:

@@ -29,7 +29,7 @@ REFRESH_SECONDS = 30.0
 PROPAGATION_TRIES_MAX = 40
 PROPAGATION_WAIT_SECONDS = 0.05
 LOOKUPS_AT_ONCE_MAX = 4
-SHORT_LIVED = ("hints", "answers", "heartbeats")
+SHORT_LIVED = ("hints", "answers", "heartbeats", "reports")
 SHORT_MILLISECONDS = 600_000
 
 # A topic that somebody else made, or that only somebody else may make.
@@ -119,7 +119,8 @@ class KafkaTopics:
 
     def _create(self, name: str, topic: str) -> None:
         settings = {"max.message.bytes": str(MESSAGE_BYTES_MAX)}
-        if topic in SHORT_LIVED:
+        # What was not read by then is said again, or nobody waits for it any more.
+        if topic in SHORT_LIVED or topic.startswith("tasks."):
             settings |= {"retention.ms": str(SHORT_MILLISECONDS)}
             settings |= {"segment.ms": str(SHORT_MILLISECONDS)}
         wanted = NewTopic(

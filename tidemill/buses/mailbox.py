@@ -23,8 +23,8 @@ class Mailbox(Generic[T]):
         self._stirred.set()
 
     def end(self, error: Exception) -> None:
-        """Raise the error to the owner once it has read what is there."""
-        self._error = error
+        """Raise the first error to the owner once it has read what is there."""
+        self._error = self._error or error
         self._stirred.set()
 
     def __aiter__(self) -> Self:

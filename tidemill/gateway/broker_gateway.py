@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-from tidemill.domain.errors import Unavailable
+from tidemill.domain.errors import TidemillError, Unavailable
 from tidemill.ports.broker import Broker, Message
 from tidemill.ports.clock import Clock
 from tidemill.protocol.broker_door import BrokerDoor, Letter
@@ -38,8 +38,13 @@ SETTLE_SECONDS = 1.5
 LATE_MARKS = 2
 """A marker that is older than so many others says nothing about now."""
 
+LETTERS_MAX = 10_000
+"""For one topic, while others are under way; of more than that the oldest are not sent."""
+
 REPORTS_MAX = 250
-SEND_TRIES_MAX = 10
+SEND_SECONDS = 6.0
+"""How long a command is tried, but for the last try: soon after, its grant goes back by itself."""
+
 HEADERS = {"content-type": MEDIA_TYPE}
 
 
@@ -112,24 +117,40 @@ class BrokerGateway:
         await self._door.receive(reports)
 
     async def _send_letters(self) -> None:
-        while True:
-            topics: dict[str, list[Letter]] = defaultdict(list)
-            for letter in await self._door.letters():
-                topics[letter.topic].append(letter)
-            for topic, letters in topics.items():
-                await self._send(topic, letters)
+        """Topics wait for themselves alone: one that takes nothing holds no other up."""
+        unsent: dict[str, deque[Letter]] = {}
+        async with asyncio.TaskGroup() as sending:
+            while True:
+                letters = await self._door.letters()
+                for topic in dict.fromkeys(one.topic for one in letters if one.topic not in unsent):
+                    unsent[topic] = deque(maxlen=LETTERS_MAX)
+                    sending.create_task(self._send_all(topic, unsent))
+                for letter in letters:
+                    unsent[letter.topic].append(letter)
+
+    async def _send_all(self, topic: str, unsent: dict[str, deque[Letter]]) -> None:
+        """Send what there is for a topic, and what is added meanwhile."""
+        while letters := list(unsent[topic]):
+            unsent[topic].clear()
+            await self._send(topic, letters)
+        del unsent[topic]
 
     async def _send(self, topic: str, letters: Sequence[Letter]) -> None:
         """Answers are asked for again; commands are tried for as long as they make sense."""
         messages = [self._message(letter.message, letter.key) for letter in letters]
-        tries = SEND_TRIES_MAX if isinstance(letters[0].message, Command) else 1
-        for _ in range(tries):
+        seconds = SEND_SECONDS if isinstance(letters[0].message, Command) else 0.0
+        until = self._clock.monotonic() + seconds
+        while True:
             try:
                 await self._broker.send(topic, messages)
-            except Unavailable as error:
+            except TidemillError as error:
                 log.warning("%d messages for %s are not sent: %s", len(messages), topic, error)
-                await self._clock.sleep(RETRY_SECONDS)
+                if not isinstance(error, Unavailable):
+                    return  # nor would they be later
             else:
+                return
+            await self._clock.sleep(RETRY_SECONDS)
+            if self._clock.monotonic() >= until:
                 return
 
     def _message(self, message: BrokerMessage, key: str | None) -> Message:

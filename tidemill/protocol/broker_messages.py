@@ -6,7 +6,7 @@ and the store decides what counts. User data travels as the JSON that it is.
 | topic | key | who says it | what |
 |---|---|---|---|
 | tasks.… | none | schedulers, after the commit | Command |
-| reports | run id, or session | workers | Started, Completed, Failed, …, Goodbye |
+| reports | run id, session; said again: none | workers | Started, Completed, …, Goodbye |
 | heartbeats | session, or scheduler | workers, schedulers | Heartbeat, Marker |
 | answers | session | schedulers | Answer |
 """

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
-from tidemill.domain.errors import Unavailable
+from tidemill.domain.errors import TidemillError
 from tidemill.ports.broker import DEAD_LETTERS, Broker, Message
 from tidemill.protocol.cloud_events import MalformedEvent
 
@@ -51,5 +51,5 @@ class Sorter:
         log.warning("a message on %s is set aside: %s", topic, reason)
         try:
             await self._broker.send(DEAD_LETTERS, [dead_letter(message, topic, reason)])
-        except Unavailable as error:
+        except TidemillError as error:  # out of reach, or too large for another header
             log.warning("it could not be kept: %s", error)

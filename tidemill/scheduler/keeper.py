@@ -22,7 +22,7 @@ from tidemill.protocol.messages import Cancels
 from tidemill.scheduler.continuity import Continuity
 from tidemill.scheduler.desk import Desk
 from tidemill.scheduler.inbox import TaskItem
-from tidemill.scheduler.pools import BrokerWord
+from tidemill.scheduler.pools import POOL_LIFE, BrokerWord
 from tidemill.scheduler.sessions import AttachedSession, Word
 
 log = logging.getLogger(__name__)
@@ -89,9 +89,12 @@ class Keeper:
         return min(self._desk.config.scan_seconds, first - now)
 
     async def prune(self) -> None:
-        """Forget sessions that ended long ago, again and again."""
+        """Forget sessions that ended long ago, and pools that nobody serves, again and again."""
         while True:
             await self._desk.clock.sleep(PRUNE_SECONDS)
+            served = [pool.id for pool in self._desk.pools.all() if pool.opened]
+            if served:
+                await self._desk.store.renew_sessions(served, POOL_LIFE)
             async with self._desk.store.transaction() as tx:
                 await tx.sessions.prune(await tx.now() - SESSION_KEPT)
 

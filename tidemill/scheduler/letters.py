@@ -11,6 +11,9 @@ from tidemill.domain.identifiers import SessionId, Token
 from tidemill.protocol.broker_door import Letter
 from tidemill.protocol.broker_messages import ANSWERS, TOKENS_MAX, Answer, BoundData, tokens_to
 
+DRAFTS_MAX = 20_000
+"""Workers to be answered, while nothing can be sent; the others ask again."""
+
 
 @dataclass(slots=True)
 class Draft:
@@ -36,6 +39,11 @@ class Letters:
         self._stirred = asyncio.Event()
         self._number = 0
 
+    @property
+    def waiting(self) -> bool:
+        """Whether something is to be sent."""
+        return bool(self._commands or self._drafts)
+
     def put(self, letter: Letter) -> None:
         """Have a command sent."""
         self._commands.append(letter)
@@ -44,6 +52,8 @@ class Letters:
     def draft(self, session_id: SessionId, namespace: str) -> Draft:
         """The next answer to a worker, to add to."""
         self._stirred.set()
+        if len(self._drafts) >= DRAFTS_MAX and session_id not in self._drafts:
+            del self._drafts[next(iter(self._drafts))]
         return self._drafts.setdefault(session_id, Draft(namespace))
 
     async def take(self) -> list[Letter]:

@@ -38,14 +38,13 @@ from tidemill.scheduler.greeting import refusal_of
 from tidemill.scheduler.handover import Handovers
 from tidemill.scheduler.inbox import TaskItem
 from tidemill.scheduler.logs import LogKeeper
-from tidemill.scheduler.pools import BrokerSession, Pool
+from tidemill.scheduler.pools import POOL_LIFE, BrokerSession, Pool
 from tidemill.scheduler.reports import checked_progress, checked_report
 
 log = logging.getLogger(__name__)
 
 DEPARTURES_MAX = 10_000
 ARRIVALS_MAX = 500
-FOR_EVER = 100 * 365 * 86_400 * SECOND
 
 
 class PoolDoor:
@@ -121,13 +120,14 @@ class PoolDoor:
 
     def _meet(self, heartbeat: Heartbeat, now: float) -> None:
         if self._desk.pools.is_full:
-            return  # it is heard of once others are forgotten
+            log.warning("so many workers are heard of already that no other one is")
+            return  # until some are forgotten
         refusal = _refusal(heartbeat, self._desk)
         if refusal is None:
             self._desk.pools.add(BrokerSession(heartbeat, now))
             self._stirred.set()
         else:
-            log.warning("worker %s is refused: %s", heartbeat.worker, refusal)
+            log.warning("worker %r is refused: %s", heartbeat.worker, refusal)
             draft = self._desk.pools.letters.draft(session_of(heartbeat), heartbeat.namespace)
             draft.refused = refusal
 
@@ -169,6 +169,8 @@ class PoolDoor:
                 await tx.sessions.open(_row_of_pool(pool.key, now))
             for session in arrived:
                 await tx.sessions.open(_row(session, now, ttl))
+        if pools:  # a row of long ago is there, and may be over
+            await self._desk.store.renew_sessions([pool.id for pool in pools], POOL_LIFE)
         for session in arrived:
             session.opened = True
             self._desk.pools.heard(session)
@@ -253,5 +255,5 @@ def _row_of_pool(key: PoolKey, now: Moment) -> Session:
         queues=key.queues,
         labels=dict(key.labels),
         opened_at=now,
-        expires_at=now + FOR_EVER,
+        expires_at=now + POOL_LIFE,
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from tidemill.domain.identifiers import SessionId, Token
+from tidemill.domain.identifiers import SECOND, SessionId, Token
 from tidemill.domain.pools import PoolKey, pool_key
 from tidemill.domain.routes import serves
 from tidemill.ports.clock import Clock
@@ -29,6 +29,9 @@ from tidemill.scheduler.letters import Letters
 SESSIONS_MAX = 10_000
 COMMANDS_MAX = 10_000
 """That wait to be sent."""
+
+POOL_LIFE = 86_400 * SECOND
+"""Of the row of a pool that nobody serves any more."""
 
 
 class BrokerSession:
@@ -94,7 +97,8 @@ class Pool:
         self.opened = False  # its row is there
         self.free = 0  # slots, as last counted or guessed
         self.granted: dict[Token, float] = {}  # here, and not sent yet
-        self.members: dict[SessionId, BrokerSession] = {}
+        self.known: set[SessionId] = set()  # all of its workers
+        self.members: dict[SessionId, BrokerSession] = {}  # those to count on
         self._letters = letters
         self._clock = clock
         self._patience = start_seconds
@@ -133,6 +137,10 @@ class Pool:
         now = self._clock.monotonic()
         if self.free <= 0 and now - self._guessed_at >= seconds:
             self._guessed_at = now
+            # Of a grant that could not be sent nobody hears again; its time is over by itself.
+            self.granted = {
+                token: at for token, at in self.granted.items() if now - at < self._patience
+            }
             room = sum(max(0, one.slots - len(one.held)) for one in self.members.values())
             unbound = sum(len(one.unbound) for one in self.members.values())
             self.free = max(0, room - unbound - len(self.granted))
@@ -227,18 +235,27 @@ class Pools:
             pool = self._pools[session.key.id] = Pool(
                 session.key, self.letters, self._clock, seconds
             )
+        pool.known.add(session.id)
         self._enlist(pool, session)
 
     def heard(self, session: BrokerSession) -> None:
-        """A worker has said something new."""
+        """A worker has said something new, or its row is there; one forgotten meanwhile is not."""
+        if self._sessions.get(session.id) is not session:
+            return
         pool = self.pool_of(session)
         self._enlist(pool, session)
         pool.guess(self._config.scan_seconds)
 
     def remove(self, session: BrokerSession) -> None:
-        """Forget a worker."""
-        self._sessions.pop(session.id, None)
-        self.pool_of(session).members.pop(session.id, None)
+        """Forget a worker, and its pool with the last one."""
+        if self._sessions.get(session.id) is not session:
+            return
+        del self._sessions[session.id]
+        pool = self.pool_of(session)
+        pool.members.pop(session.id, None)
+        pool.known.discard(session.id)
+        if not pool.known:
+            del self._pools[pool.id]
 
     def close(self, sessions: Iterable[BrokerSession]) -> None:
         """Tell workers that their sessions are over, and forget them."""
@@ -275,13 +292,13 @@ class Pools:
             pool.members[session.id] = session
 
     def _leave_out_silent(self) -> None:
-        """Count on nobody who fell silent; forget those who stayed so."""
-        if not self.steady:
+        """Count on nobody who fell silent; once that is a sign, forget those who stayed so."""
+        if not self.path.is_recent:
             return
         now = self._clock.monotonic()
         for session in self.sessions():
             silent = now - session.heard_at
             if silent > self._config.silence_seconds:
                 self.pool_of(session).members.pop(session.id, None)
-            if silent > 2 * self._config.session_ttl_seconds:
+            if self.steady and silent > 2 * self._config.session_ttl_seconds:
                 self.remove(session)

@@ -85,7 +85,8 @@ class BrokerSession:
         self._beats = self._words = 0
         self._beat_now = asyncio.Event()
         self._flush_at: float | None = None
-        self._repeat_at = self._goodbye_at = 0.0
+        self._said: dict[Token, float] = {}  # outcomes, and when they are to be said again
+        self._goodbye_at = 0.0
 
     async def serve(self) -> None:
         """Work until goodbye is answered; SessionClosed or WorkerRefused when it ends earlier."""
@@ -221,26 +222,32 @@ class BrokerSession:
             await self._send(REPORTS, batch)
             for _ in range(min(len(batch), len(self._unsent))):
                 self._unsent.popleft()
-        await self._send(REPORTS, [self._word(report) for report in self._due(now)])
+        await self._send(REPORTS, self._due(now))
 
-    def _due(self, now: float) -> list[Report]:
+    def _due(self, now: float) -> list[Message]:
         """What is to be said for the first time, or once more."""
-        started = self._hand.to_say(now, running=len(self._crew.attempts))
-        reports: list[Report] = [
-            Started(**self._about(token), number=self._hand.number_of(token) or 0)
-            for token in started
-        ]
-        ledger = self._crew.ledger
-        if now >= self._repeat_at:
-            self._repeat_at = now + self._config.repeat_seconds
-            ledger.start_over()
-        for outcome in ledger.take():
-            about = (self.id, self._config.namespace)
-            reports.append(outcome_of(outcome.token, outcome.report, *about))
+        words = []
+        for token in self._hand.to_say(now, running=len(self._crew.attempts)):
+            started = Started(**self._about(token), number=self._hand.number_of(token) or 0)
+            words.append(self._word(started, again=self._hand.said_again(token)))
+        said = frozenset(self._said)
+        for outcome in self._outcomes(now):
+            report = outcome_of(outcome.token, outcome.report, self.id, self._config.namespace)
+            words.append(self._word(report, again=outcome.token in said))
         if self._may_leave and now >= self._goodbye_at:
+            goodbye = Goodbye(session=self.id, namespace=self._config.namespace)
+            words.append(self._word(goodbye, again=self._goodbye_at > 0))
             self._goodbye_at = now + self._config.ping_seconds
-            reports.append(Goodbye(session=self.id, namespace=self._config.namespace))
-        return reports
+        return words
+
+    def _outcomes(self, now: float) -> Sequence[Outcome]:
+        """How attempts ended: what was not said yet, and what was not answered for long."""
+        ledger = self._crew.ledger
+        ledger.say_again([token for token, at in self._said.items() if at <= now])
+        taken = ledger.take()
+        self._said = {token: at for token, at in self._said.items() if token in ledger}
+        self._said |= {one.token: now + self._config.repeat_seconds for one in taken}
+        return taken
 
     def _gather_output(self, now: float) -> None:
         """Before the outcomes, so that what an attempt wrote arrives while its grant lives."""
@@ -289,9 +296,12 @@ class BrokerSession:
         await self._send(REPORTS, [self._word(report) for report in about])
 
     async def _wait(self, now: float) -> None:
-        due = [self._repeat_at, self._hand.next_at(running=len(self._crew.attempts))]
+        again = min(self._said.values(), default=now + self._config.repeat_seconds)
+        due = [again, self._hand.next_at(running=len(self._crew.attempts))]
         if self._crew.output:
             due.append(self._flush_at)
+        if self._crew.ledger.unsent:
+            due.append(now)  # more than one message could hold
         if self._may_leave:
             due.append(self._goodbye_at)
         until = min(at for at in due if at is not None)
@@ -305,11 +315,13 @@ class BrokerSession:
         if messages:
             await self._broker.send(topic, messages)
 
-    def _word(self, report: Report) -> Message:
+    def _word(self, report: Report, *, again: bool = False) -> Message:
+        """What is said again takes another way: nobody may read the part of the topic where
+        the first word went until the group has noticed that a scheduler is gone."""
         key = report.session if isinstance(report, Goodbye) else report.run_id
-        return self._message(report, key)
+        return self._message(report, None if again else key)
 
-    def _message(self, message: BrokerMessage, key: str) -> Message:
+    def _message(self, message: BrokerMessage, key: str | None) -> Message:
         return Message(value=encode(message, self._clock.now()), key=key, headers=HEADERS)
 
     def _about(self, token: Token) -> dict[str, Any]:

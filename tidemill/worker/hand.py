@@ -21,6 +21,7 @@ class InHand:
     alone: bool
     taken_at: float
     say_at: float  # when `started` is to be said, again
+    said: int = 0  # how often it was
 
 
 class Hand:
@@ -57,6 +58,11 @@ class Hand:
         command = self._commands.get(token)
         return None if command is None else command.number
 
+    def said_again(self, token: Token) -> bool:
+        """Whether `started` was said more than once."""
+        command = self._commands.get(token)
+        return command is not None and command.said > 1
+
     def take(self, token: Token) -> InHand | None:
         """A command that may begin, or goes away."""
         return self._commands.pop(token, None)
@@ -66,6 +72,7 @@ class Hand:
         due = [token for token in self._ready(running) if self._commands[token].say_at <= now]
         for token in due:
             self._commands[token].say_at = now + self._started_seconds
+            self._commands[token].said += 1
         return due
 
     def drop_old(self, now: float, *, running: int) -> None:

@@ -48,6 +48,10 @@ class Ledger:
         """A new stream begins: nothing that is kept has been sent on it."""
         self._unsent = dict(self._kept)
 
+    def say_again(self, tokens: Iterable[Token]) -> None:
+        """These were sent, and nobody has acknowledged them."""
+        self._unsent |= {token: self._kept[token] for token in tokens if token in self._kept}
+
     def take(self) -> tuple[Outcome, ...]:
         """The next outcomes to send: as many as one message may hold, at least one if any."""
         taken: list[Outcome] = []

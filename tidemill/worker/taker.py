@@ -10,6 +10,7 @@ import asyncio
 import logging
 from contextlib import suppress
 
+from tidemill.domain.errors import Unavailable
 from tidemill.domain.identifiers import Token
 from tidemill.domain.pools import PoolKey
 from tidemill.ports.broker import Broker, Message
@@ -113,7 +114,11 @@ class Taker:
 
     async def _pass_on(self, topic: str, message: Message, hops: int) -> None:
         headers = {**message.headers, HOPS: str(hops + 1)}
-        await self._broker.send(topic, [Message(value=message.value, headers=headers)])
+        try:
+            await self._broker.send(topic, [Message(value=message.value, headers=headers)])
+        except Unavailable as error:
+            # Its grant goes back by itself; what else was taken with it is not lost.
+            _log.warning("a command could not be passed on: %s", error)
 
 
 def _hops_of(message: Message) -> int:
