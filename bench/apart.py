@@ -50,7 +50,7 @@ class Apart:
         """Wait until no run is open."""
         query = RunQuery(states=OPEN, limit=1)
         async with asyncio.timeout(WAIT_SECONDS_MAX):
-            while await self.store.reader.runs(query):  # noqa: ASYNC110
+            while await self.store.reader.runs(query):  # noqa: ASYNC110 - nobody signals this
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def until_listening(self, scheduler: RoleProcess) -> None:
@@ -58,14 +58,14 @@ class Apart:
         address = self.roles.addresses[self.roles.schedulers.index(scheduler)]
         host, _, port = address.partition(":")
         async with asyncio.timeout(WAIT_SECONDS_MAX):
-            while not _connects(host, int(port)):  # noqa: ASYNC110
+            while not _connects(host, int(port)):  # noqa: ASYNC110 - nobody signals this
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def until_connected(self, worker: RoleProcess) -> None:
         """Wait for a worker's latest process to have a session."""
         since = time.time() - worker.age
         async with asyncio.timeout(WAIT_SECONDS_MAX):
-            while not await self._is_connected(worker.name, since):  # noqa: ASYNC110
+            while not await self._is_connected(worker.name, since):  # noqa: ASYNC110 - nobody signals this
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def _is_connected(self, name: str, since: float) -> bool:

@@ -49,7 +49,7 @@ async def kafka_tail(address: str) -> AsyncIterator[bytes]:
     # One thread: the consumer must not be closed while it is still asked for messages.
     thread = ThreadPoolExecutor(1)
     try:
-        while not await loop.run_in_executor(thread, _assign, consumer):  # noqa: ASYNC110
+        while not await loop.run_in_executor(thread, _assign, consumer):  # noqa: ASYNC110 - nobody signals this
             await asyncio.sleep(WAIT_SECONDS)
         while True:
             for value in await loop.run_in_executor(thread, _take, consumer):

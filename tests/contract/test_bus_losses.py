@@ -260,7 +260,7 @@ class Heard:
 @pytest.mark.parametrize("size", [0, 1, 7_800, 7_880, 7_890, 7_900, 7_901, 20_000])
 def test_messages_of_any_size_fit_into_notifications(size: int) -> None:
     sent, heard = [b'"a"', b'"' + b"x" * size + b'"', b'"b"'], Heard()
-    unfolding = Unfolding(heard)  # type: ignore[arg-type]
+    unfolding = Unfolding(heard)  # type: ignore[arg-type]  # it only puts
 
     payloads = list(fold(sent))
     for payload in payloads:
@@ -272,7 +272,7 @@ def test_messages_of_any_size_fit_into_notifications(size: int) -> None:
 
 def test_half_of_a_message_is_dropped() -> None:
     heard = Heard()
-    unfolding = Unfolding(heard)  # type: ignore[arg-type]
+    unfolding = Unfolding(heard)  # type: ignore[arg-type]  # it only puts
     _, *rest = fold([b'"' + b"x" * 20_000 + b'"'])
 
     for payload in [*rest, '"whole"', rest[0], "1/2 a", "1/2 b", "2/2 c"]:

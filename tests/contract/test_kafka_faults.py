@@ -29,7 +29,7 @@ from tests.contract.broker_stage import (
     share_all,
     take_all,
 )
-from tests.servers import KafkaServer
+from tests.servers import KafkaServer, missing
 from tidemill.buses import kafka_follower
 from tidemill.buses.kafka import KafkaBroker
 from tidemill.buses.kafka_address import parse_kafka_url
@@ -55,7 +55,7 @@ asyncio.run(main(sys.argv[1]))
 def url(kafka_server: KafkaServer) -> str:
     """Topics of this test alone, in Apache Kafka itself."""
     if not kafka_server.durable:
-        pytest.skip("Apache Kafka is not here, only what stands in for it")
+        missing("Apache Kafka", RuntimeError("only what stands in for it is here"))
     return f"{kafka_server.url}/{fresh_prefix()}"
 
 
