@@ -55,7 +55,7 @@ lock: ## write requirements/*.txt from pyproject.toml and *.in; ARGS=--upgrade f
 	.venv-lock/bin/uv pip compile $(LOCK_FLAGS) $(ARGS) -o requirements/dev.txt $(EXTRAS) \
 	    -c requirements/run.txt pyproject.toml requirements/run.in requirements/dev.in
 
-EXTRAS := --extra postgres --extra kafka --extra redis
+EXTRAS := --extra postgres --extra kafka --extra redis --extra secrets --extra speed
 LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--no-header --no-emit-index-url
 

@@ -3,7 +3,10 @@
 TidemillError
 ├── InvalidInput            what a person or program sent is wrong; every problem at once
 │   └── InvalidWorkflow     a definition is wrong
+├── Unauthenticated         nobody knows who asks
+├── Forbidden               who asks may not do this
 ├── NotFound                the thing named does not exist
+├── RateLimited             too many requests: wait
 ├── Conflict                the request contradicts what is stored
 │   └── StoreOwned          another process owns the SQLite file
 ├── IllegalTransition       a state machine was asked for a move that it does not have
@@ -33,11 +36,20 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TidemillError(Exception):
-    """Anything that Tidemill itself refuses or reports."""
+    """Anything that Tidemill itself refuses or reports; programs tell errors apart by `code`."""
+
+    code = "ERROR"
+
+    def __init__(self, message: str = "", *, code: str | None = None) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
 
 
 class InvalidInput(TidemillError):
     """Input that is refused, with every problem found in it."""
+
+    code = "INVALID"
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         assert problems, "an invalid input has at least one problem"
@@ -53,28 +65,58 @@ class InvalidWorkflow(InvalidInput):
         self.source = source
 
 
+class Unauthenticated(TidemillError):
+    """No credentials, or none that hold."""
+
+    code = "UNAUTHENTICATED"
+
+
+class Forbidden(TidemillError):
+    """Known, but not allowed."""
+
+    code = "FORBIDDEN"
+
+
 class NotFound(TidemillError):
     """The thing named does not exist."""
+
+    code = "NOT_FOUND"
+
+
+class RateLimited(TidemillError):
+    """Too many requests; the same one may succeed after `retry_seconds`."""
+
+    code = "RATE_LIMITED"
+
+    def __init__(self, message: str, *, retry_seconds: float) -> None:
+        super().__init__(message)
+        self.retry_seconds = retry_seconds
 
 
 class Conflict(TidemillError):
     """The request contradicts what is stored."""
+
+    code = "CONFLICT"
 
 
 class StoreOwned(Conflict):
     """Another process owns the store."""
 
     def __init__(self, message: str, *, pid: int) -> None:
-        super().__init__(message)
+        super().__init__(message, code="STORE_OWNED")
         self.pid = pid
 
 
 class IllegalTransition(TidemillError):
     """A move that the state machine does not have."""
 
+    code = "ILLEGAL_TRANSITION"
+
 
 class MalformedRun(TidemillError):
     """Stored data of one run that cannot be read."""
+
+    code = "MALFORMED_RUN"
 
     def __init__(self, run_id: str, message: str) -> None:
         super().__init__(f"run {run_id}: {message}")
@@ -83,6 +125,8 @@ class MalformedRun(TidemillError):
 
 class Unavailable(TidemillError):
     """A passing fault of the store or the bus: the same call may succeed later."""
+
+    code = "UNAVAILABLE"
 
 
 class CommitUnknown(Unavailable):
