@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,30 @@ import pytest
 
 from tests.roles.executor_stage import a_call, failure, run
 from tests.roles.worker_stage import a_workshop
+from tidemill.runtime.system import SystemClock, SystemEntropy
 from tidemill.sdk.context import FakeVoice, TaskCancelled
 from tidemill.worker.library import load_library
 from tidemill.worker.plugins import GROUP, PluginExecutor, find_executors
+
+
+class ListeningClock(SystemClock):
+    """Never waits, and remembers for how long it should have."""
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
+class FixedEntropy(SystemEntropy):
+    """Chance that always falls the same."""
+
+    def __init__(self, chance: float) -> None:
+        self._chance = chance
+
+    def fraction(self) -> float:
+        return self._chance
 
 
 @pytest.fixture
@@ -23,7 +45,9 @@ def executors() -> dict[str, Any]:
 
 
 def test_every_executor_of_the_box_is_installed(executors: dict[str, Any]) -> None:
-    assert set(executors) >= {"compute", "flaky", "http", "noop", "python", "shell", "sleep"}
+    built_in = {"python", "shell", "http", "noop", "sleep"}
+    job_types = {"default", "compute", "notify", "transform", "flaky"}
+    assert set(executors) >= built_in | job_types
 
 
 async def test_a_plug_in_that_cannot_be_loaded_fails_its_tasks_alone() -> None:
@@ -73,6 +97,44 @@ async def test_flaky_fails_on_exactly_its_first_attempts(
         assert (await failure(executors["flaky"], call))[:2] == ("Flaky", False)
     else:
         assert await run(executors["flaky"], call) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [
+        ("default", 1, 50),
+        ("compute", 5, 24),
+        ("notify", 2, 11),
+        ("transform", 3, 17),
+        ("flaky", 1, 5),
+    ],
+)
+@pytest.mark.parametrize("chance", [0.0, 0.999_999])
+async def test_a_job_waits_for_a_random_while(
+    name: str, least: int, most: int, chance: float
+) -> None:
+    clock = ListeningClock()
+    workshop = a_workshop()
+    workshop = replace(workshop, clock=clock, entropy=FixedEntropy(chance))
+
+    await run(find_executors(workshop)[name], a_call({}))
+
+    assert [round(seconds * 1_000) for seconds in clock.slept] == [most if chance else least]
+
+
+async def test_a_payload_tells_what_params_do_not(executors: dict[str, Any]) -> None:
+    told = {"failure_rate": 1.0, "anything": "else"}
+
+    kind, final, _ = await failure(executors["flaky"], a_call({}, {"payload": told}))
+
+    assert (kind, final) == ("Flaky", False)
+    assert await run(executors["transform"], a_call({}, {"payload": told})) == told
+    assert await run(executors["noop"], a_call({}, {"payload": [1]})) is None
+
+
+def test_a_payload_may_bring_what_is_missing(executors: dict[str, Any]) -> None:
+    assert executors["sleep"].rehearse({}, ["payload"]) == []
+    assert executors["sleep"].rehearse({}, []) == ["params: the field 'seconds' is missing"]
 
 
 @pytest.mark.parametrize(

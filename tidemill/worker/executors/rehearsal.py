@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -12,11 +12,15 @@ from tidemill.sdk.context import Context
 from tidemill.worker.executor import Call, Executor, Workshop, problems_of, read_params
 from tidemill.worker.failures import TaskFailure
 
+PAYLOAD = "payload"
+"""The input that carries the payload of a job."""
+
 _CHUNK = 50_000  # iterations between two looks at the cancellation
+_INLINE = 50_000  # so few iterations are over before a thread would have begun
 
 
 class NoParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`noop` takes none."""
+    """`noop`, `default`, `notify` and `transform` take none."""
 
 
 class SleepParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,7 +32,7 @@ class SleepParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ComputeParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How much to compute."""
 
-    iterations: Annotated[int, Meta(ge=0, le=10**12)]
+    iterations: Annotated[int, Meta(ge=0, le=10**12)] = 0
 
 
 class FlakyParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,68 +42,124 @@ class FlakyParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fail_attempts: Annotated[int, Meta(ge=0)] = 0
 
 
-class NoopExecutor(Executor):
+Shape = TypeVar("Shape", bound=msgspec.Struct)
+
+
+class Imitation(Executor, Generic[Shape]):
+    """Imitates work. What it is told comes from params, or from the payload of a job."""
+
+    shape: type[Shape]
+    waits_ms = (0, 0)  # a random wait between the two, both included
+
+    def __init__(self, workshop: Workshop) -> None:
+        self._workshop = workshop
+
+    def check(self, params: Mapping[str, Any]) -> list[str]:
+        """Every param that is wrong or missing."""
+        return problems_of(params, self.shape)
+
+    def rehearse(self, params: Mapping[str, Any], inputs: Collection[str]) -> list[str]:
+        """A payload may bring along what the params lack."""
+        problems = self.check(params)
+        if PAYLOAD not in inputs:
+            return problems
+        return [problem for problem in problems if not problem.endswith("is missing")]
+
+    async def run(self, call: Call) -> Any:
+        """Do as told."""
+        return await self.act(call, read_params(self._told(call), self.shape))
+
+    async def act(self, call: Call, told: Shape) -> Any:
+        """What makes this kind of work special; as a rule it is just waiting."""
+        await self.wait()
+
+    async def wait(self) -> None:
+        """Wait at random, without holding a thread."""
+        least, most = self.waits_ms
+        if most:
+            wait = least + int(self._workshop.entropy.fraction() * (most - least + 1))
+            await self._workshop.clock.sleep(wait / 1_000)
+
+    def _told(self, call: Call) -> dict[str, Any]:
+        """The params, and those fields of the payload that mean something here."""
+        payload = call.inputs.get(PAYLOAD)
+        if not isinstance(payload, dict):
+            return call.params
+        meant = {name: payload[name] for name in self.shape.__struct_fields__ if name in payload}
+        return meant | call.params
+
+
+class NoopExecutor(Imitation[NoParams]):
     """Returns null at once."""
 
-    def __init__(self, workshop: Workshop) -> None:
-        """Needs nothing."""
-
-    def check(self, params: Mapping[str, Any]) -> list[str]:
-        """Refuse any param."""
-        return problems_of(params, NoParams)
-
-    async def run(self, call: Call) -> None:
-        """Do nothing."""
-        if call.params:
-            read_params(call.params, NoParams)
+    shape = NoParams
 
 
-class SleepExecutor(Executor):
+class DefaultExecutor(Imitation[NoParams]):
+    """Work of some kind."""
+
+    shape = NoParams
+    waits_ms = (1, 50)
+
+
+class NotifyExecutor(Imitation[NoParams]):
+    """Telling somebody."""
+
+    shape = NoParams
+    waits_ms = (2, 11)
+
+
+class TransformExecutor(Imitation[NoParams]):
+    """Changing data; returns its payload."""
+
+    shape = NoParams
+    waits_ms = (3, 17)
+
+    async def act(self, call: Call, told: NoParams) -> Any:
+        """Hand the payload on."""
+        await self.wait()
+        return call.inputs.get(PAYLOAD)
+
+
+class SleepExecutor(Imitation[SleepParams]):
     """Waits by the clock of the worker."""
 
-    def __init__(self, workshop: Workshop) -> None:
-        self._clock = workshop.clock
+    shape = SleepParams
 
-    def check(self, params: Mapping[str, Any]) -> list[str]:
-        """Needs `seconds`."""
-        return problems_of(params, SleepParams)
-
-    async def run(self, call: Call) -> None:
+    async def act(self, call: Call, told: SleepParams) -> None:
         """Wait."""
-        await self._clock.sleep(read_params(call.params, SleepParams).seconds)
+        await self._workshop.clock.sleep(told.seconds)
 
 
-class ComputeExecutor(Executor):
-    """Keeps a core busy, in a thread; stops when asked to."""
+class ComputeExecutor(Imitation[ComputeParams]):
+    """Keeps a core busy, in a thread when it is for long; stops when asked to."""
 
-    def __init__(self, workshop: Workshop) -> None:
-        self._threads = workshop.threads
+    shape = ComputeParams
+    waits_ms = (5, 24)
 
-    def check(self, params: Mapping[str, Any]) -> list[str]:
-        """Needs `iterations`."""
-        return problems_of(params, ComputeParams)
-
-    async def run(self, call: Call) -> int:
+    async def act(self, call: Call, told: ComputeParams) -> int:
         """Return a number that depends on every iteration."""
-        iterations = read_params(call.params, ComputeParams).iterations
-        return await self._threads.run(lambda: _compute(iterations, call.context))
+        if told.iterations <= _INLINE:
+            number = _compute(told.iterations, call.context)
+        else:
+            threads = self._workshop.threads
+            number = await threads.run(lambda: _compute(told.iterations, call.context))
+        await self.wait()
+        return number
 
 
-class FlakyExecutor(Executor):
+class FlakyExecutor(Imitation[FlakyParams]):
     """Fails as often as it is told to."""
 
-    def __init__(self, workshop: Workshop) -> None:
-        self._entropy = workshop.entropy
+    shape = FlakyParams
+    waits_ms = (1, 5)
 
-    def check(self, params: Mapping[str, Any]) -> list[str]:
-        """Takes `failure_rate` or `fail_attempts`."""
-        return problems_of(params, FlakyParams)
-
-    async def run(self, call: Call) -> int:
+    async def act(self, call: Call, told: FlakyParams) -> int:
         """Return the number of the attempt that succeeded."""
-        params = read_params(call.params, FlakyParams)
+        await self.wait()
         attempt = call.context.attempt
-        if attempt <= params.fail_attempts or self._entropy.fraction() < params.failure_rate:
+        chance = self._workshop.entropy.fraction()
+        if attempt <= told.fail_attempts or chance < told.failure_rate:
             raise TaskFailure("Flaky", f"attempt {attempt} fails, as it was told to")
         return attempt
 
