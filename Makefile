@@ -4,15 +4,23 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 SEEDS  ?= 300
+CASES  ?= 10000
 MINUTES ?= 30
+WORKERS ?= 3
 ARGS   ?=
+
+LISTEN ?= 127.0.0.1:8080
+UP_PID := .tidemill/up.pid
+UP_LOG := .tidemill/up.log
+IS_UP  := kill -0 "$$(cat $(UP_PID) 2>/dev/null || echo none)" 2>/dev/null
 
 RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
+PYTEST    := $(BIN)/pytest -q --timeout=300
 PIP       := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test kafka check bench simulate chaos lock proto clean
+.PHONY: help setup demo up down seed migrate build test kafka check bench simulate chaos fuzz lock proto clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +30,30 @@ setup: $(DEV_STAMP) ## create .venv with everything that tests and checks need
 demo: $(RUN_STAMP) ## run two workflows, kill a worker on the way, and watch them end
 	$(BIN)/python examples/demo.py $(ARGS)
 
+up: $(RUN_STAMP) ## serve everything here in the background: make up LISTEN=127.0.0.1:8080
+	@mkdir -p .tidemill
+	@if $(IS_UP); then echo "process $$(cat $(UP_PID)) serves already"; exit 0; fi; \
+	$(BIN)/tidemill up --listen $(LISTEN) $(ARGS) > $(UP_LOG) 2>&1 & echo $$! > $(UP_PID); \
+	until grep -q ' serves$$' $(UP_LOG); do \
+	    $(IS_UP) || { cat $(UP_LOG); rm -f $(UP_PID); exit 1; }; sleep 0.1; \
+	done; \
+	echo "http://$(LISTEN) serves (process $$(cat $(UP_PID)), log in $(UP_LOG)); make seed, make down"
+
+down: ## stop what `make up` started, and let running tasks finish
+	@if ! $(IS_UP); then echo "nothing is up"; rm -f $(UP_PID); exit 0; fi; \
+	kill "$$(cat $(UP_PID))"; \
+	while $(IS_UP); do sleep 0.1; done; \
+	rm -f $(UP_PID); echo "stopped"
+
+seed: $(RUN_STAMP) ## 20 jobs and a data pipeline for the server at LISTEN, to have something to look at
+	$(BIN)/python examples/seed.py http://$(LISTEN)
+
+migrate: $(RUN_STAMP) ## bring the schema of a store up to date: make migrate ARGS='--store postgresql://…'
+	$(BIN)/tidemill migrate $(ARGS)
+
+build: $(RUN_STAMP) ## put a wheel and a source archive into dist/
+	$(BIN)/python -m hatchling build -d dist
+
 check: $(DEV_STAMP) ## lint, formatting, types, import rules, house style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -30,9 +62,10 @@ check: $(DEV_STAMP) ## lint, formatting, types, import rules, house style
 	$(BIN)/pytest -q tests/style
 
 test: check kafka ## check, then every test, then a bounded part of the simulator
-	$(BIN)/pytest -q tests/domain --timeout=300 --cov=tidemill.domain --cov-branch --cov-fail-under=100 \
+	$(PYTEST) tests/domain -n $(WORKERS) --cov=tidemill.domain --cov-branch --cov-fail-under=100 \
 	    --cov-report=term-missing:skip-covered
-	$(BIN)/pytest -q tests --timeout=300 --ignore=tests/style --ignore=tests/domain
+	$(PYTEST) tests -n $(WORKERS) -m 'not alone' --ignore=tests/style --ignore=tests/domain
+	$(PYTEST) tests -m alone --ignore=tests/style --ignore=tests/domain
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 
 kafka: $(DEV_STAMP) ## fetch Apache Kafka for the tests into .venv, once; needs java and mvn
@@ -43,6 +76,9 @@ simulate: $(DEV_STAMP) ## run the simulator: make simulate SEEDS=100000
 
 chaos: $(DEV_STAMP) ## kill real processes and servers while workflows run: make chaos MINUTES=30
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(ARGS)
+
+fuzz: $(DEV_STAMP) ## send requests of every kind to every operation: make fuzz CASES=10000
+	$(BIN)/python -m tests.fuzz --cases $(CASES) $(ARGS)
 
 bench: $(DEV_STAMP) ## measure speed and weight, and how cost grows with size; QUICK=1 for less
 	$(BIN)/python bench/run.py $(if $(QUICK),--quick) $(ARGS)
@@ -63,7 +99,7 @@ proto: $(DEV_STAMP) ## generate tidemill/protocol/generated from proto/
 	$(BIN)/python proto/generate.py
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) .venv-lock .tidemill .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-lock .tidemill .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis
 	rm -rf .import_linter_cache .coverage build dist bench/results
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

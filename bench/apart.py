@@ -48,7 +48,7 @@ class Apart:
 
     async def all_ended(self) -> None:
         """Wait until no run is open."""
-        query = RunQuery(states=OPEN, limit=1)
+        query = RunQuery(namespace="default", states=OPEN, limit=1)
         async with asyncio.timeout(WAIT_SECONDS_MAX):
             while await self.store.reader.runs(query):  # noqa: ASYNC110 - nobody signals this
                 await asyncio.sleep(LOOK_SECONDS)
@@ -69,7 +69,7 @@ class Apart:
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def _is_connected(self, name: str, since: float) -> bool:
-        sessions = await self.store.reader.sessions()
+        sessions = await self.store.reader.sessions("default")
         return any(one.worker == name and one.opened_at / 1e6 >= since for one in sessions)
 
 

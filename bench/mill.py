@@ -69,7 +69,9 @@ class Mill:
 
     async def _find(self, states: tuple[RunState, ...]) -> list[Run]:
         self._system.check()
-        return await self._system.store.reader.runs(RunQuery(states=states, limit=1))
+        return await self._system.store.reader.runs(
+            RunQuery(namespace="default", states=states, limit=1)
+        )
 
     async def _until_succeeded(self, run_id: RunId) -> None:
         async with asyncio.timeout(RUN_SECONDS_MAX):
@@ -78,7 +80,7 @@ class Mill:
 
     async def _has_succeeded(self, run_id: RunId) -> bool:
         self._system.check()
-        run = await self._system.store.reader.run(run_id)
+        run = await self._system.store.reader.run("default", run_id)
         if run.quarantine is not None or run.state in UNHAPPY:
             raise RuntimeError(f"run {run_id} is {run.state}: {run.quarantine or run.reason}")
         return run.state is RunState.SUCCEEDED

@@ -8,7 +8,7 @@ from importlib.resources import files
 from grpc_tools import protoc
 
 PACKAGE = "tidemill/protocol/generated"
-FILES = ("worker.proto", "query.proto")
+FILES = ("worker.proto", "query.proto", "identity.proto")
 
 
 def main() -> int:

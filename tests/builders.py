@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from tidemill.domain.identifiers import SECOND, Moment, RunId, SessionId, VersionId
-from tidemill.domain.run import RUN_ENDED, Run, RunState
+from tidemill.domain.run import PAUSED_FORMAT, PLAIN_FORMAT, RUN_ENDED, Run, RunState
 from tidemill.domain.task_run import ENDED, GRANTED, TaskRun, TaskState
 from tidemill.ports.store import NewRun, Session, StartKey, Version
 
@@ -41,7 +41,9 @@ def a_run(**fields: Any) -> Run:
         "open": 0 if state in RUN_ENDED else 1,
         "next_position": 1,
         "created_at": NOON,
+        "started_at": None if state is RunState.PENDING else NOON,
         "ended_at": NOON if state in RUN_ENDED else None,
+        "format": PAUSED_FORMAT if state is RunState.PAUSED else PLAIN_FORMAT,
     }
     return Run(**(plain | fields))
 

@@ -7,10 +7,22 @@ from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 import pytest
+from xdist.remote import Producer
 
 from tests.servers import KafkaServer, PostgresServer, RedisServer, Server, missing
+from tests.side_by_side import SideBySide, refuse_hidden_kafka
 
 S = TypeVar("S", bound=Server)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SideBySide:
+    """Hand out tests in our own way, whatever `--dist` says."""
+    return SideBySide(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Look at the tests before they are handed out."""
+    refuse_hidden_kafka(items)
 
 
 @pytest.fixture(scope="session")

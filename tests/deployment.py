@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -137,7 +138,9 @@ class Deployment:
     schedulers: list[RoleProcess] = field(default_factory=list)
     workers: list[RoleProcess] = field(default_factory=list)
     notifiers: list[RoleProcess] = field(default_factory=list)
+    apis: list[RoleProcess] = field(default_factory=list)
     addresses: list[str] = field(default_factory=list)  # of the schedulers
+    api_addresses: list[str] = field(default_factory=list)
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -155,7 +158,7 @@ class Deployment:
     @property
     def processes(self) -> list[RoleProcess]:
         """Every role, those that others depend on first."""
-        return [*self.schedulers, *self.notifiers, *self.workers]
+        return [*self.schedulers, *self.notifiers, *self.apis, *self.workers]
 
     def migrate(self) -> None:
         """Prepare the store."""
@@ -195,6 +198,27 @@ class Deployment:
         process = self._role(name, [*arguments, *PATIENTLY, *options])
         self.notifiers.append(process)
         return process
+
+    def add_api(self, *options: str) -> RoleProcess:
+        """One more api, on an address of its own that it keeps; for a single user."""
+        address = f"127.0.0.1:{free_port()}"
+        name = f"api-{len(self.apis) + 1}"
+        arguments = ["api", "--store", self.store, "--bus", self.bus, "--name", name]
+        arguments += ["--listen", address, "--auth", "single-user", *PATIENTLY]
+        process = self._role(name, [*arguments, *options])
+        self.api_addresses.append(address)
+        self.apis.append(process)
+        return process
+
+    def until_listening(self, address: str) -> None:
+        """Wait until something takes connections there."""
+        host, _, port = address.partition(":")
+        deadline = time.monotonic() + READY_SECONDS
+        while time.monotonic() < deadline:
+            with suppress(OSError), socket.create_connection((host, int(port)), 1):
+                return
+            time.sleep(0.02)
+        raise RuntimeError(f"nobody listens on {address}: {self.logs()}")
 
     def start(self) -> None:
         """Begin every role that does not run."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from tidemill.authoring.errors import WorkflowFailed
+from tidemill.authoring.secrets import secret
+from tidemill.authoring.tasks import task
+from tidemill.authoring.workflows import workflow
 from tidemill.domain.workflow import (
     RetryPolicy,
     Source,
@@ -25,5 +29,9 @@ __all__ = [
     "Timeouts",
     "TriggerRule",
     "Workflow",
+    "WorkflowFailed",
     "context",
+    "secret",
+    "task",
+    "workflow",
 ]

@@ -11,10 +11,12 @@ from bench.workloads.jobs import measure_jobs
 from bench.workloads.killed_worker import measure_kills
 from bench.workloads.recover import measure_recovery
 from bench.workloads.scale import measure_scale
+from bench.workloads.submit import measure_submit
 
 WORKLOADS = (
     Workload("footprint", measure_footprint, stores=("sqlite",)),
     Workload("jobs", measure_jobs),
+    Workload("submit", measure_submit, stores=("postgresql",)),
     Workload("fan", measure_fan),
     Workload("chain", measure_chain),
     Workload("recover", measure_recovery),

@@ -51,13 +51,13 @@ async def _submit(apart: Apart) -> None:
 
 async def _fail_over(apart: Apart) -> float:
     await _gather_workers(apart)
-    names = {one.scheduler for one in await apart.store.reader.sessions()}
+    names = {one.scheduler for one in await apart.store.reader.sessions("default")}
     victim = next(one for one in apart.roles.schedulers if one.name in names)
     killed_at = time.time()
     victim.kill()
     await asyncio.sleep(WATCH_SECONDS)
     pause = await _longest_pause(apart, killed_at)
-    if victim.name in {one.scheduler for one in await apart.store.reader.sessions()}:
+    if victim.name in {one.scheduler for one in await apart.store.reader.sessions("default")}:
         raise RuntimeError(f"workers have not left {victim.name}")
     victim.start()
     await apart.until_listening(victim)
@@ -66,14 +66,16 @@ async def _fail_over(apart: Apart) -> float:
 
 async def _gather_workers(apart: Apart) -> None:
     """Have all workers with one scheduler: the other one goes down for as long as that takes."""
-    sessions = await apart.store.reader.sessions()
+    sessions = await apart.store.reader.sessions("default")
     names = sorted({one.scheduler for one in sessions})
     if len(names) > 1:
         other = next(one for one in apart.roles.schedulers if one.name == names[1])
         other.terminate()
         other.wait()
         for _ in range(round(WATCH_SECONDS / EVERY_SECONDS)):
-            if {one.scheduler for one in await apart.store.reader.sessions()} == {names[0]}:
+            if {one.scheduler for one in await apart.store.reader.sessions("default")} == {
+                names[0]
+            }:
                 break
             await asyncio.sleep(EVERY_SECONDS)
         other.start()
@@ -81,7 +83,7 @@ async def _gather_workers(apart: Apart) -> None:
 
 
 async def _longest_pause(apart: Apart, since: float) -> float:
-    query = RunQuery(states=tuple(sorted(RUN_ENDED)), limit=1_000)
+    query = RunQuery(namespace="default", states=tuple(sorted(RUN_ENDED)), limit=1_000)
     runs = await apart.store.reader.runs(query)
     moments = sorted((run.ended_at or 0) / 1e6 for run in runs)
     moments = [since, *(moment for moment in moments if moment > since), time.time()]

@@ -119,7 +119,7 @@ class Load:
             await asyncio.sleep(WAIT_SECONDS)
 
     async def _cancel(self, run_id: RunId) -> None:
-        await patiently(lambda: cancel(self._store, self._bus, run_id))
+        await patiently(lambda: cancel(self._store, self._bus, "default", run_id))
         self._write({"cancelled": run_id})
 
     def _write(self, line: object) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import NOON
+from tests.contract.quick_schema import make_schema
 from tidemill.domain.identifiers import Moment
 from tidemill.ports.store import Store
 from tidemill.stores.postgres.store import PostgresStore
@@ -63,8 +64,9 @@ async def sqlite_file(clock: ManualClock, tmp_path: Path) -> AsyncIterator[Sqlit
 @pytest.fixture
 async def postgres(postgres_dsn: str) -> AsyncIterator[PostgresStore]:
     """A real PostgreSQL, each test in a schema of its own."""
-    store = PostgresStore(postgres_dsn, schema=f"test_{next(_schemas)}")
-    await store.migrate()
+    schema = f"test_{next(_schemas)}"
+    await make_schema(postgres_dsn, schema)
+    store = PostgresStore(postgres_dsn, schema=schema)
     yield store
     await store.close()
 

@@ -35,7 +35,7 @@ async def saved(store: Store, *tasks: TaskRun) -> None:
 
 async def task_of(store: Store, key: TaskKey) -> TaskRun:
     """One task as it is stored."""
-    (task,) = await store.reader.tasks(key.run_id, key.position - 1, 1)
+    (task,) = await store.reader.tasks("default", key.run_id, key.position - 1, 1)
     return task
 
 

@@ -57,7 +57,7 @@ class LiveMill:
         """Cancel a run, however often it takes."""
         while True:
             with suppress(Unavailable):
-                await runs.cancel(self.store, self.bus, run_id)
+                await runs.cancel(self.store, self.bus, "default", run_id)
                 return
 
     async def all_ended(self, run_ids: Sequence[RunId], seconds_max: float = 30) -> list[Run]:
@@ -68,7 +68,7 @@ class LiveMill:
     async def _ended(self, run_id: RunId) -> Run:
         while True:
             with suppress(Unavailable):
-                run = await self.store.reader.run(run_id)
+                run = await self.store.reader.run("default", run_id)
                 if run.ended_at is not None:
                     return run
             await asyncio.sleep(LOOK_SECONDS)

@@ -22,6 +22,8 @@ RUN = RunId("01980000-0000-7000-8000-000000000001")
 STATES = {
     "workflow.accepted": "PENDING",
     "workflow.started": "RUNNING",
+    "workflow.paused": "PAUSED",
+    "workflow.resumed": "RUNNING",
     "workflow.stopping": "RUNNING",
     "workflow.completed": "SUCCEEDED",
     "workflow.failed": "FAILED",

@@ -35,7 +35,7 @@ async def test_attempts_come_back_oldest_first(store: Store) -> None:
     async with store.transaction() as tx:
         await tx.history.add_attempts(attempts)
 
-    found = await store.reader.attempts(task.key)
+    found = await store.reader.attempts("default", task.key)
     assert found == sorted(attempts, key=lambda attempt: attempt.epoch)
 
 
@@ -69,7 +69,7 @@ async def test_output_is_kept_by_attempt_in_the_order_of_writing(store: Store) -
     await logged(store, second, "x")
     await logged(store, first, "c\0")
 
-    assert await store.reader.logs(task.key) == {1: "abc\0", 2: "x"}
+    assert await store.reader.logs("default", task.key) == {1: "abc\0", 2: "x"}
 
 
 async def test_only_the_last_bytes_of_an_attempt_are_kept(store: Store) -> None:
@@ -79,7 +79,7 @@ async def test_only_the_last_bytes_of_an_attempt_are_kept(store: Store) -> None:
     await logged(store, task.token, "0123456789", bytes_max=8)
     await logged(store, task.token, "abc", bytes_max=8)
 
-    assert await store.reader.logs(task.key) == {
+    assert await store.reader.logs("default", task.key) == {
         0: "… 5 bytes of earlier output dropped …\n56789abc"
     }
 
@@ -89,10 +89,14 @@ async def test_output_is_never_cut_inside_a_character(store: Store) -> None:
     await given(store, task)
 
     await logged(store, task.token, "äöü", bytes_max=5)
-    assert await store.reader.logs(task.key) == {0: "… 1 bytes of earlier output dropped …\nöü"}
+    assert await store.reader.logs("default", task.key) == {
+        0: "… 1 bytes of earlier output dropped …\nöü"
+    }
 
     await logged(store, task.token, "€", bytes_max=5)
-    assert await store.reader.logs(task.key) == {0: "… 4 bytes of earlier output dropped …\nü€"}
+    assert await store.reader.logs("default", task.key) == {
+        0: "… 4 bytes of earlier output dropped …\nü€"
+    }
 
 
 async def test_what_lies_before_a_gap_is_counted_and_not_kept(store: Store) -> None:
@@ -105,6 +109,6 @@ async def test_what_lies_before_a_gap_is_counted_and_not_kept(store: Store) -> N
         await tx.history.add_logs(chunks, 100)
     await logged(store, task.token, " all")
 
-    assert await store.reader.logs(task.key) == {
+    assert await store.reader.logs("default", task.key) == {
         0: "… 1008 bytes of earlier output dropped …\nafter all"
     }

@@ -11,6 +11,7 @@ from tests.contract.given import claimed, given
 from tidemill.domain.errors import Conflict
 from tidemill.ports.store import Store
 from tidemill.stores.migrator import OUTSIDE, Migration, left_to_apply, load_migrations
+from tidemill.stores.postgres.store import PostgresStore
 
 FIRST = Migration(1, "engine", "CREATE TABLE a", "sum-1")
 SECOND = Migration(2, "more", "CREATE TABLE b", "sum-2")
@@ -47,12 +48,13 @@ def test_a_migration_that_reads_differently_now_is_refused() -> None:
         left_to_apply([FIRST], {1: "another sum"})
 
 
-@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
-def test_migrations_are_numbered_without_gaps(dialect: str) -> None:
-    migrations = load_migrations(f"tidemill.stores.{dialect}")
+def test_migrations_are_numbered_without_gaps_and_named_alike_in_both_dialects() -> None:
+    sqlite = load_migrations("tidemill.stores.sqlite")
+    postgres = load_migrations("tidemill.stores.postgres")
 
-    assert [migration.number for migration in migrations] == [1, 2, 3]
-    assert all(migration.text.strip() for migration in migrations)
+    assert [each.title for each in sqlite] == [each.title for each in postgres]
+    assert [each.number for each in sqlite] == list(range(1, len(sqlite) + 1))
+    assert all(each.text.strip() for each in (*sqlite, *postgres))
 
 
 async def test_a_store_says_what_its_schema_lacks(store: Store) -> None:
@@ -73,3 +75,34 @@ def test_a_migration_asks_to_stand_outside_a_transaction() -> None:
     assert outside.statements == ["DROP INDEX a", "CREATE INDEX a\n    ON b (c)"]
     assert not inside.is_outside
     assert inside.statements == ["CREATE TABLE d;\n"]
+
+
+LOOK = """
+SELECT indexname AS name, replace(indexdef, schemaname || '.', '') AS what
+FROM pg_indexes WHERE schemaname = $1
+UNION ALL
+SELECT table_name || '.' || column_name, data_type || ' ' || is_nullable
+    || coalesce(' ' || replace(column_default, $1, ''), '')
+FROM information_schema.columns WHERE table_schema = $1
+UNION ALL
+SELECT conrelid::REGCLASS::TEXT || '.' || conname, pg_get_constraintdef(c.oid)
+FROM pg_constraint AS c JOIN pg_namespace AS n ON n.oid = c.connamespace WHERE n.nspname = $1
+ORDER BY name, what
+"""
+
+
+async def test_migrating_leads_to_the_schema_that_the_other_tests_work_on(
+    postgres_dsn: str, postgres: PostgresStore
+) -> None:
+    migrated = PostgresStore(postgres_dsn, schema="test_migrated")
+    await migrated.migrate()
+
+    found: list[list[tuple[str, str]]] = []
+    for store, schema in ((migrated, "test_migrated"), (postgres, postgres._schema)):
+        pool = await store._pool.get()
+        rows = await pool.fetch(LOOK, schema)
+        found.append([(row[0].removeprefix(f"{schema}."), row[1]) for row in rows])
+    await migrated.close()
+
+    assert len(found[0]) > 100
+    assert found[0] == found[1]

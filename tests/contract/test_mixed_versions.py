@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -19,8 +19,11 @@ from tests.builders import a_run, a_task
 from tests.contract.given import given
 from tests.contract.mill_on_postgres import live_mill
 from tests.contract.test_deadlocks import DIAMOND
-from tidemill.domain.run import RunState
+from tidemill.buses.memory import MemoryBus
+from tidemill.domain.run import PLAIN_FORMAT, RunState
+from tidemill.engine import runs
 from tidemill.ports.store import FORMAT_MAX
+from tidemill.runtime.system import SystemEntropy
 from tidemill.stores.migrator import Migration, load_migrations
 from tidemill.stores.postgres.store import PostgresStore
 
@@ -100,6 +103,37 @@ async def test_fault_44_rows_of_a_later_format_are_left_alone_and_counted(
         await asyncio.sleep(0.5)
 
     assert run.state is RunState.SUCCEEDED
-    assert await postgres.reader.run(later.id) == later
-    assert await postgres.reader.tasks(later.id, -1, 10) == [task]
+    assert await postgres.reader.run("default", later.id) == later
+    assert await postgres.reader.tasks("default", later.id, -1, 10) == [task]
     assert await postgres.watch.foreign_runs(10) == 1
+
+
+@contextmanager
+def release_without_pauses() -> Iterator[None]:
+    """Stores as the release before the one that knows pauses had them."""
+    with ExitStack() as stack:
+        for table in ("runs", "tasks", "watch"):
+            stack.enter_context(patch(f"tidemill.stores.tables.{table}.FORMAT_MAX", PLAIN_FORMAT))
+        yield
+
+
+async def test_fault_44_a_release_that_knows_no_pauses_leaves_a_paused_run_alone(
+    postgres: PostgresStore,
+) -> None:
+    bus = MemoryBus()
+    requests = [runs.StartRequest(workflow=DIAMOND)]
+    (started,) = await runs.start(postgres, bus, SystemEntropy(), requests)
+    run_id = started.run_id
+    await runs.pause(postgres, bus, "default", run_id)
+
+    with release_without_pauses():
+        async with live_mill(postgres) as mill:
+            (other,) = await mill.all_ended(await mill.start(DIAMOND, 1))
+            await asyncio.sleep(0.5)
+    left = await postgres.reader.run("default", run_id)
+    await runs.resume(postgres, bus, "default", run_id)
+    async with live_mill(postgres) as mill:
+        (run,) = await mill.all_ended([run_id])
+
+    assert (left.state, left.quarantine) == (RunState.PAUSED, None)
+    assert other.state is run.state is RunState.SUCCEEDED

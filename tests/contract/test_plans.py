@@ -70,6 +70,10 @@ def explained(name: str) -> str:
     return "EXPLAIN " + postgres_statements.QUERIES[name]
 
 
+LOWEST, HIGHEST = "00000000-0000-0000-0000-000000000000", "fffffffe-0000-0000-0000-000000000000"
+DEAD: list[object] = ["default", None, None, None, 10]
+PAGE: list[object] = ["default", LOWEST, HIGHEST, 0, 2**62, [], [], None, 10]
+JOBS: list[object] = ["default", HIGHEST, None, ["READY"]]
 CLAIM = [*LANE, 40_000, 100, FORMAT_MAX]
 NAMED_INDEXES: dict[str, tuple[str, list[object]]] = {
     "claim_ready": ("task_ready", CLAIM),
@@ -80,11 +84,31 @@ NAMED_INDEXES: dict[str, tuple[str, list[object]]] = {
     "held_tasks": ("task_granted", [["session"]]),
     "count_granted": ("task_granted", [["session"]]),
     "unsettled_runs": ("run_unsettled", [10, FORMAT_MAX]),
+    "lock_ready_tasks": ("task_pkey", [a_run_id(), False, 0, 10, FORMAT_MAX]),
     "ready_lanes": ("task_ready", []),
     "read_outbox": ("outbox_position", [0, 10]),
     "stamp_outbox": ("outbox_unstamped", [0, 10]),
-    "list_dead": ("task_dead", ["default", None, None, None, 10]),
-    "list_runs": ("run_listing", [[], "default", None, None, 10]),
+    "list_dead": ("task_dead_letter", DEAD),
+    "list_dead_errors": ("task_dead_letter", DEAD),
+    "list_runs_newest": ("run_listing", PAGE),
+    "list_runs_oldest": ("run_listing", PAGE),
+    "list_open_runs_newest": ("run_open", PAGE),
+    "list_unsuccessful_runs_newest": ("run_unsuccessful", [*PAGE, "FAILED"]),
+    "list_runs_of_kind_newest": ("run_by_kind", [*PAGE, "job"]),
+    "list_runs_of_workflow_newest": ("run_by_workflow", [*PAGE, "orders"]),
+    "list_labelled_runs_newest": ("run_label_pkey", [*PAGE, "team", "blue"]),
+    "list_jobs": ("run_by_kind", [*JOBS, 10]),
+    "list_open_jobs": ("run_open", [*JOBS, 10]),
+    "list_unsuccessful_jobs": ("run_unsuccessful", [*JOBS, 10, "FAILED"]),
+    "list_granted_jobs": ("task_granted", [*JOBS, 10]),
+    "list_backoff_jobs": ("task_backoff", [*JOBS, 10]),
+    "count_ready": ("task_ready", [["default"], ["default"], [0], 10]),
+    "count_held": ("task_held", ["default", 10]),
+    "count_running": ("task_granted", ["default"]),
+    "count_all": ("task_dead_letter", ["default", 10]),
+    "expired_keys": ("start_key_expiry", [10]),
+    "list_workflows": ("workflow_pkey", ["default", "", "", None, None, False, 10]),
+    "list_releases": ("workflow_release_pkey", ["default", "orders", 9, 10]),
 }
 
 

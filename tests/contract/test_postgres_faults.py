@@ -98,7 +98,7 @@ async def test_fault_37_a_commit_whose_answer_is_lost_is_unknown_and_the_write_i
         async with store.transaction() as tx:
             await tx.runs.add([new])
 
-    assert await store.reader.run(new.run.id) == new.run
+    assert await store.reader.run("default", new.run.id) == new.run
 
 
 async def test_a_connection_lost_before_the_commit_is_no_commit(postgres: PostgresStore) -> None:
@@ -115,7 +115,7 @@ async def test_a_connection_lost_before_the_commit_is_no_commit(postgres: Postgr
 
     assert not isinstance(loss.value, CommitUnknown)
     with pytest.raises(NotFound):
-        await postgres.reader.run(new.run.id)
+        await postgres.reader.run("default", new.run.id)
 
 
 async def test_a_store_goes_on_after_its_connections_were_cut(postgres: PostgresStore) -> None:
@@ -126,7 +126,7 @@ async def test_a_store_goes_on_after_its_connections_were_cut(postgres: Postgres
     await cut_other_connections(postgres)
     await until_answered(postgres, run.id)
 
-    assert await postgres.reader.run(run.id) == run
+    assert await postgres.reader.run("default", run.id) == run
 
 
 async def cut_other_connections(store: PostgresStore) -> None:
@@ -141,7 +141,7 @@ async def cut_other_connections(store: PostgresStore) -> None:
 async def until_answered(store: PostgresStore, run_id: RunId) -> None:
     for _ in range(20):
         try:
-            await store.reader.run(run_id)
+            await store.reader.run("default", run_id)
         except Unavailable:
             continue
         return

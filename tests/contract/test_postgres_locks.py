@@ -79,7 +79,7 @@ async def test_a_locked_session_cannot_be_closed(postgres: PostgresStore, sessio
             await close()
 
     await close()
-    assert await postgres.reader.sessions() == []
+    assert await postgres.reader.sessions("default") == []
 
 
 async def test_a_session_is_closed_once_the_turn_that_locked_it_is_over(

@@ -32,7 +32,7 @@ async def test_a_run_comes_back_as_it_was_added(store: Store) -> None:
 
     async with store.transaction() as tx:
         assert await tx.runs.lock([run.id], wait=True) == [run]
-    assert await store.reader.run(run.id) == run
+    assert await store.reader.run("default", run.id) == run
 
 
 async def test_a_run_comes_back_as_it_was_saved(store: Store) -> None:
@@ -56,7 +56,7 @@ async def test_a_run_comes_back_as_it_was_saved(store: Store) -> None:
 
     await saved_run(store, changed)
 
-    assert await store.reader.run(run.id) == changed
+    assert await store.reader.run("default", run.id) == changed
 
 
 async def test_runs_are_locked_once_each_in_order_of_id(store: Store) -> None:
@@ -83,7 +83,7 @@ async def test_a_run_of_a_later_format_is_left_alone(store: Store) -> None:
 
     async with store.transaction() as tx:
         assert await tx.runs.lock([later.id], wait=True) == []
-    assert await store.reader.run(later.id) == later
+    assert await store.reader.run("default", later.id) == later
 
 
 async def test_a_run_in_quarantine_is_out_of_reach_and_so_are_its_tasks(store: Store) -> None:
@@ -97,7 +97,7 @@ async def test_a_run_in_quarantine_is_out_of_reach_and_so_are_its_tasks(store: S
         assert await tx.runs.lock([task.run_id], wait=True) == []
         assert await tx.runs.peek([task.run_id]) == []
     assert await claimed(store) == []
-    assert (await store.reader.run(task.run_id)).quarantine == "its row cannot be read"
+    assert (await store.reader.run("default", task.run_id)).quarantine == "its row cannot be read"
 
 
 async def test_a_released_run_is_as_it_was(store: Store) -> None:
@@ -112,7 +112,7 @@ async def test_a_released_run_is_as_it_was(store: Store) -> None:
     async with store.transaction() as tx:
         assert await tx.runs.release(task.run_id)
 
-    assert await store.reader.tasks(task.run_id, -1, 10) == [task, alone, waiting]
+    assert await store.reader.tasks("default", task.run_id, -1, 10) == [task, alone, waiting]
     async with store.transaction() as tx:
         assert not await tx.runs.release(task.run_id)
 
@@ -137,7 +137,7 @@ async def test_an_ended_run_stays_ended(store: Store) -> None:
             store, msgspec.structs.replace(run, state=RunState.RUNNING, ended_at=None, open=1)
         )
 
-    assert await store.reader.run(run.id) == run
+    assert await store.reader.run("default", run.id) == run
 
 
 async def test_an_ended_run_is_reopened_as_a_new_generation(store: Store) -> None:
@@ -149,7 +149,7 @@ async def test_an_ended_run_is_reopened_as_a_new_generation(store: Store) -> Non
 
     await saved_run(store, reopened)
 
-    assert await store.reader.run(run.id) == reopened
+    assert await store.reader.run("default", run.id) == reopened
 
 
 async def test_the_input_of_a_run_is_kept_byte_by_byte(store: Store) -> None:

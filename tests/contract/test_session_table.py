@@ -28,7 +28,9 @@ async def closed(store: Store, *sessions: Session) -> None:
 
 
 async def test_a_session_comes_back_as_it_was_opened(store: Store) -> None:
-    session = a_session(queues=("default", "gpu"), labels={"zone": "eu"}, slots=8)
+    session = a_session(
+        queues=("default", "gpu"), labels={"zone": "eu"}, slots=8, offers=("noop", "python:a:b")
+    )
     await given(store, session)
 
     assert await found(store, session) == session
@@ -151,4 +153,4 @@ async def test_pools_outlive_a_new_owner_and_are_not_listed(store: Store) -> Non
         await tx.sessions.close_all()
 
     assert await found(store, pool) == pool
-    assert await store.reader.sessions() == []
+    assert await store.reader.sessions("default") == []

@@ -49,7 +49,7 @@ async def runs_of(path: Path, clock: ManualClock) -> set[RunId]:
     """What is there after the file was opened again and found whole."""
     store = SqliteStore(str(path), clock)
     assert store._writer.raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    found = {run.id for run in await store.reader.runs(RunQuery(limit=10_000))}
+    found = {run.id for run in await store.reader.runs(RunQuery(namespace="default", limit=10_000))}
     await store.close()
     return found
 

@@ -79,7 +79,7 @@ async def test_fault_37_a_commit_that_happened_and_then_failed_is_unknown_and_th
         await add(faulty, new)
 
     raw_of(faulty).fault = None
-    assert await faulty.reader.run(new.run.id) == new.run
+    assert await faulty.reader.run("default", new.run.id) == new.run
 
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL])
@@ -98,7 +98,7 @@ async def test_a_commit_that_is_known_to_have_failed_is_no_commit(
 
     raw_of(faulty).fault = None
     assert type(refusal.value) is Unavailable
-    assert await faulty.reader.find_runs(new.run.id, 1) == []
+    assert await faulty.reader.find_runs("default", new.run.id, 1) == []
     await add(faulty, new)
 
 
@@ -119,7 +119,7 @@ async def test_fault_41_an_io_error_at_any_statement_leaves_all_or_nothing(
             survived += 1
         except Unavailable:
             raw_of(faulty).fault = None
-            assert await faulty.reader.find_runs(new.run.id, 1) == []
+            assert await faulty.reader.find_runs("default", new.run.id, 1) == []
     raw_of(faulty).fault = None
 
     await add(faulty, a_new_run())
@@ -136,11 +136,11 @@ async def test_fault_40_a_full_disk_refuses_and_the_store_recovers_when_there_is
 
     with pytest.raises(Unavailable, match="full"):
         await add(sqlite_file, large)
-    assert await sqlite_file.reader.find_runs(large.run.id, 1) == []
+    assert await sqlite_file.reader.find_runs("default", large.run.id, 1) == []
 
     raw.execute("PRAGMA max_page_count = 1000000")
     await add(sqlite_file, large)
-    assert await sqlite_file.reader.run(large.run.id) == large.run
+    assert await sqlite_file.reader.run("default", large.run.id) == large.run
     assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
@@ -216,7 +216,7 @@ class Clock:
 async def main():
     store = SqliteStore.open_reader(sys.argv[1], Clock())
     for line in sys.stdin:
-        found = await store.reader.find_runs("", 1_000)
+        found = await store.reader.find_runs("default", "", 1_000)
         print(len(found), flush=True)
     await store.close()
 asyncio.run(main())
@@ -258,7 +258,7 @@ async def test_a_reader_sees_the_file_after_its_owner_has_left(
 
     reader = SqliteStore.open_reader(path, clock)
 
-    assert await reader.reader.run(run.id) == run
+    assert await reader.reader.run("default", run.id) == run
     assert await reader.watch.ready_lanes() == []
     await reader.close()
 
@@ -270,13 +270,13 @@ async def test_a_file_that_was_closed_is_whole_without_its_log(
     owner = SqliteStore(str(path), clock)
     await owner.migrate()
     await given(owner, run)
-    assert await owner.reader.run(run.id) == run
+    assert await owner.reader.run("default", run.id) == run
     await owner.close()
 
     copy = path.rename(tmp_path / "copy.db")
 
     reader = SqliteStore.open_reader(str(copy), clock)
-    assert await reader.reader.run(run.id) == run
+    assert await reader.reader.run("default", run.id) == run
     await reader.close()
 
 
@@ -288,7 +288,7 @@ async def test_a_reader_cannot_write(clock: ManualClock, tmp_path: Path) -> None
     with pytest.raises(Conflict):
         await reader.renew_sessions([], 1)
     with pytest.raises(Unavailable):
-        await reader.reader.run(RunId("any"))
+        await reader.reader.run("default", RunId("any"))
     assert not (tmp_path / "none.db").exists()
     await reader.close()
 
@@ -299,7 +299,7 @@ async def test_without_threads_nothing_ever_waits(sqlite_memory: SqliteStore) ->
             await tx.runs.add([a_new_run()])
         await sqlite_memory.watch.ready_lanes()
         with pytest.raises(NotFound):
-            await sqlite_memory.reader.run(RunId("none"))
+            await sqlite_memory.reader.run("default", RunId("none"))
 
     coroutine = work()
 

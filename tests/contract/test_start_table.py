@@ -112,4 +112,4 @@ async def test_a_start_is_stored_whole(store: Store) -> None:
         await tx.runs.add([NewRun(run=run, input=b"[1]")])
 
     assert holder == key
-    assert await store.reader.run(run.id) == run
+    assert await store.reader.run("default", run.id) == run

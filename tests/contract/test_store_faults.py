@@ -73,7 +73,7 @@ async def test_fault_35_restarts_of_the_server_every_second_lose_and_double_noth
         ended = await mill.all_ended(run_ids, 60)
         assert mill.alive
 
-        everything = await store.reader.runs(RunQuery(limit=1_000))
+        everything = await store.reader.runs(RunQuery(namespace="default", limit=1_000))
     assert {run.state for run in ended} == {RunState.SUCCEEDED}
     assert {run.state for run in everything} == {RunState.SUCCEEDED}
 
@@ -134,7 +134,9 @@ async def test_fault_37_a_start_whose_commit_was_answered_by_nobody_starts_one_r
             await store.close()
     assert not proxy.lose_next_commit
     assert started.created
-    assert [run.id for run in await postgres.reader.runs(RunQuery())] == [started.run_id]
+    assert [run.id for run in await postgres.reader.runs(RunQuery(namespace="default"))] == [
+        started.run_id
+    ]
 
 
 class ShakyConnection(asyncpg.Connection):

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from tests.builders import NOON, a_run_id, a_task
-from tests.contract.given import given, saved, task_of
+from tests.contract.given import claimed, given, saved, task_of
 from tidemill.domain.errors import IllegalTransition, TidemillError
-from tidemill.domain.identifiers import SessionId, TaskKey
+from tidemill.domain.identifiers import Lane, SessionId, TaskKey
 from tidemill.domain.task_run import Reason, TaskError, TaskKind, TaskRun, TaskState
 from tidemill.ports.store import FORMAT_MAX, Store
 
@@ -77,7 +77,7 @@ async def test_a_task_that_is_there_already_is_left_as_it_is(store: Store) -> No
         await tx.tasks.add([replace(task, waiting=7), a_task(run_id=task.run_id, position=1)])
 
     assert await task_of(store, task.key) == task
-    assert len(await store.reader.tasks(task.run_id, -1, 10)) == 2
+    assert len(await store.reader.tasks("default", task.run_id, -1, 10)) == 2
 
 
 async def test_tasks_are_locked_once_each_in_order_of_key(store: Store) -> None:
@@ -209,5 +209,16 @@ async def test_a_batch_of_a_thousand_is_saved_in_one_go(store: Store) -> None:
 
     await saved(store, *(replace(task, failures=task.position) for task in tasks))
 
-    found = await store.reader.tasks(run_id, -1, 2_000)
+    found = await store.reader.tasks("default", run_id, -1, 2_000)
     assert [task.failures for task in found] == list(range(1_000))
+
+
+async def test_rows_that_begin_alike_are_stored_like_any_others(store: Store) -> None:
+    alike = [a_task(route="a", error=TaskError(type="E", message="m")) for _ in range(20)]
+    others = [a_task(route=f"r{place}", priority=place) for place in range(3)]
+
+    await given(store, *alike, *others)
+
+    for task in (*alike, *others):
+        assert await task_of(store, task.key) == task
+    assert await claimed(store, Lane("default", "a", 0)) == alike

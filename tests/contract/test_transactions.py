@@ -26,8 +26,8 @@ async def test_a_failed_transaction_leaves_no_trace(store: Store) -> None:
     with pytest.raises(RuntimeError):
         await crash()
     with pytest.raises(NotFound):
-        await store.reader.run(run.id)
-    assert await store.reader.tasks(run.id, -1, 10) == []
+        await store.reader.run("default", run.id)
+    assert await store.reader.tasks("default", run.id, -1, 10) == []
 
 
 async def test_a_cancelled_transaction_leaves_no_trace_and_no_lock(store: Store) -> None:
@@ -96,7 +96,7 @@ async def test_what_is_not_committed_is_not_read(store: Store) -> None:
 
     async def look() -> list[str]:
         await written.wait()
-        found = await store.reader.find_runs(new.run.id, 10)
+        found = await store.reader.find_runs("default", new.run.id, 10)
         looked.set()
         return [*found]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidemill.domain.plan import Node
-from tidemill.domain.task_run import ALONE, ENDED, GRANTED, Reason, TaskRun, TaskState
+from tidemill.domain.task_run import ALONE, ENDED, GRANTED, PAUSED, Reason, TaskRun, TaskState
 from tidemill.domain.workflow import RetryPolicy
 
 _UNSTARTED = {
@@ -52,7 +52,8 @@ def _assert_budgets_hold(task: TaskRun, policy: RetryPolicy) -> None:
     assert 0 <= task.losses <= policy.max_losses + dead
     suspect = task.losses > 0 and task.losses >= min(3, policy.max_losses)
     if task.state is TaskState.READY:
-        assert task.hold == (ALONE if suspect else None)
+        assert task.hold in {PAUSED, ALONE if suspect else None}
+        assert task.hold != PAUSED or task.due_at is None, "no queue timeout while paused"
 
 
 def _assert_counters_fit(task: TaskRun, parents: int) -> None:

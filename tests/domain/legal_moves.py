@@ -10,6 +10,7 @@ from tests.builders import NOON, a_run, a_task
 from tests.domain.plans import a_node
 from tidemill.domain.errors import IllegalTransition
 from tidemill.domain.events import (
+    Admitted,
     Adopted,
     Bound,
     CancelConfirmed,
@@ -17,6 +18,7 @@ from tidemill.domain.events import (
     Event,
     Failed,
     Granted,
+    Held,
     Lost,
     ParentsEnded,
     Released,
@@ -30,13 +32,15 @@ from tidemill.domain.plan import Node
 from tidemill.domain.run import Run, RunState
 from tidemill.domain.run_transitions import (
     AllEnded,
+    PauseAsked,
+    ResumeAsked,
     RunEvent,
     RunReopened,
     StopAsked,
     Unfolded,
     advance_run,
 )
-from tidemill.domain.task_run import ENDED, GRANTED, Reason, TaskError, TaskRun, TaskState
+from tidemill.domain.task_run import ENDED, GRANTED, PAUSED, Reason, TaskError, TaskRun, TaskState
 from tidemill.domain.transitions import advance
 from tidemill.domain.workflow import RetryPolicy, Timeouts, TriggerRule
 
@@ -57,12 +61,13 @@ class Move(NamedTuple):
 def task_moves() -> set[Move]:
     """All moves of a task."""
     moves = set()
-    for (state, holder), node, spent in product(_holdings(), _nodes(), (0, 1)):
-        task = _task(state, spent, holder)
+    tasks = [_task(state, spent, holder) for (state, holder), spent in product(_holdings(), (0, 1))]
+    tasks.append(a_task(hold=PAUSED))
+    for task, node in product(tasks, _nodes()):
         for event in _events(task):
             after = _after(task, event, node)
             if after is not None and after != task:
-                moves.add(Move(state, type(event).__name__, after.state))
+                moves.add(Move(task.state, type(event).__name__, after.state))
     return moves
 
 
@@ -143,6 +148,8 @@ def _events(task: TaskRun) -> Iterator[Event]:
         yield from (ParentsEnded(pair) for pair in product(sorted(ENDED), repeat=2))
     else:
         yield ParentsEnded(())
+    yield Held()
+    yield Admitted()
     yield StopRequested()
     yield Replayed()
     yield Reopened(waiting=1, failed=1, skipped=0)
@@ -150,11 +157,15 @@ def _events(task: TaskRun) -> Iterator[Event]:
 
 def _runs() -> Iterator[Run]:
     for state, stop, failed in product(RunState, (None, *Reason), (0, 1)):
-        yield a_run(state=state, stop=stop, failed=failed, open=0)
+        if state is not RunState.PAUSED or stop is None:  # a stop ends a pause
+            yield a_run(state=state, stop=stop, failed=failed, open=0)
+    yield a_run(state=RunState.PAUSED, started_at=None, open=0)
 
 
 def _run_events() -> Iterator[RunEvent]:
     yield Unfolded()
     yield from (StopAsked(reason) for reason in Reason)
+    yield PauseAsked()
+    yield ResumeAsked()
     yield AllEnded()
     yield RunReopened(None)

@@ -27,7 +27,7 @@ for _ in range(70):
 
 KNOWN_TASK_FIELDS = (
     "known are id, executor, params, depends_on, inputs, retry, timeouts, queue, labels, priority, "
-    "trigger and description"
+    "trigger, title and description"
 )
 ORDER = {"type": "object", "properties": {"order_id": {"type": "string"}}}
 
@@ -218,12 +218,13 @@ REFUSED: list[Refused] = [
         a_definition(a_task(inputs={"x": {}})),
         "BAD_SOURCE",
         "tasks[0].inputs.x: does not say where it comes from: "
-        "give exactly one of const, input and result",
+        "give exactly one of const, input, result, secret, list and object",
     ),
     Refused(
         a_definition(a_task(inputs={"x": {"const": 1, "input": "y"}})),
         "BAD_SOURCE",
-        "tasks[0].inputs.x: has const and input: give exactly one of const, input and result",
+        "tasks[0].inputs.x: has const and input: "
+        "give exactly one of const, input, result, secret, list and object",
     ),
     Refused(
         a_definition(a_task(inputs={"x y": {"const": 1, "path": "y"}})),
@@ -231,10 +232,27 @@ REFUSED: list[Refused] = [
         'tasks[0].inputs["x y"].path: goes only with result: it reads from the result of a task',
     ),
     Refused(
+        a_definition(a_task(inputs={"x": {"list": [1, {"object": {"y": {"result": "zebra"}}}]}})),
+        "UNKNOWN_TASK",
+        'tasks[0].inputs.x.list[1].object.y.result: no task has the id "zebra"',
+    ),
+    Refused(
+        a_definition(a_task(inputs={"x": {"list": [{"list": [], "const": 1}]}})),
+        "BAD_SOURCE",
+        "tasks[0].inputs.x.list[0]: has const and list: "
+        "give exactly one of const, input, result, secret, list and object",
+    ),
+    Refused(
+        a_definition(a_task(inputs={"x": {"secret": "db", "const": "hunter2"}})),
+        "BAD_SOURCE",
+        "tasks[0].inputs.x: has const and secret: "
+        "give exactly one of const, input, result, secret, list and object",
+    ),
+    Refused(
         a_definition(a_task(inputs={"x": {"id": 5}})),
         "UNKNOWN_FIELD",
-        "tasks[0].inputs.x.id: is not a known field, known are const, input, result and path; "
-        "an object as it stands is written const: {...}",
+        "tasks[0].inputs.x.id: is not a known field, known are const, input, result, path, "
+        "secret, list and object; an object as it stands is written const: {...}",
     ),
     Refused(
         a_definition(a_task(inputs={"x": {"input": "order-id"}})),

@@ -25,6 +25,7 @@ from tidemill.domain.events import (
 from tidemill.domain.identifiers import SessionId
 from tidemill.domain.ledger import Ledger
 from tidemill.domain.plan import Plan
+from tidemill.domain.run import RunState
 from tidemill.domain.task_run import TaskRun, TaskState
 from tidemill.domain.workflow import RetryPolicy, TriggerRule
 
@@ -119,7 +120,7 @@ def play(
     for step in range(STEPS_MAX):
         if stage.ended or done(stage, step):
             return stage
-        busy = stage.in_state(*BUSY)
+        busy = [place for place in stage.in_state(*BUSY) if not stage.is_held(place)]
         chosen = random.sample(busy, k=min(len(busy), random.randint(1, 4)))
         if random.random() < 0.1:
             stage.happen(*_guesses(stage, chosen), crash=True)
@@ -133,7 +134,9 @@ def play(
 
 
 def _goes_on(stage: Stage, ledger: Ledger) -> bool:
-    """Whether a run has ended, or its next turn is sure to come."""
+    """Whether a run has ended or is paused, or its next turn is sure to come."""
+    if stage.run.state is RunState.PAUSED:
+        return True
     return bool(stage.ended or ledger.unfinished or stage.in_state(*BUSY) or stage.untold)
 
 

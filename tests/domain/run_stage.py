@@ -13,13 +13,15 @@ from tests.builders import NOON, a_run
 from tests.domain.invariants import assert_sound
 from tests.domain.legal_moves import run_moves, task_moves
 from tidemill.domain.events import Event
-from tidemill.domain.facts import Fact
+from tidemill.domain.fact_builders import run_fact
+from tidemill.domain.facts import Fact, FactType
 from tidemill.domain.identifiers import SECOND
 from tidemill.domain.ledger import STOPPABLE, Ledger
 from tidemill.domain.plan import Plan
 from tidemill.domain.readiness import tally_of
 from tidemill.domain.run import RUN_ENDED, Run, RunState
-from tidemill.domain.task_run import ENDED, Attempt, Reason, TaskRun, TaskState
+from tidemill.domain.run_transitions import PauseAsked, ResumeAsked, RunEvent, advance_run
+from tidemill.domain.task_run import ENDED, PAUSED, Attempt, Reason, TaskRun, TaskState
 
 LOADS_MAX = 100
 PATHS = {(move.before, move.after) for move in task_moves()}
@@ -59,19 +61,27 @@ class Stage:
         """Positions of the tasks in these states."""
         return [position for position, task in sorted(self.tasks.items()) if task.state in states]
 
+    def is_held(self, position: int) -> bool:
+        """Whether a task may not be granted, although it is READY."""
+        task = self.tasks[position]
+        paused = self.run.state is RunState.PAUSED or task.hold == PAUSED
+        return task.state is TaskState.READY and paused
+
     def turn(
         self, act: Act = lambda _: None, *, take_up: bool = True, crash: bool = False
     ) -> Ledger:
         """One transaction: what `act` lets happen and all that follows; a crash writes nothing."""
         self.now += SECOND
         ledger = Ledger(self.run, self.plan, self.now, lambda: 0.5, self.rows_max)
-        take_up = take_up and self.run.state is RunState.RUNNING
+        take_up = take_up and self.run.state in {RunState.RUNNING, RunState.PAUSED}
         if take_up:
             ledger.supply(self.untold[: self.rows_max])
         act(ledger)
         self._follow(ledger)
         if ledger.must_stop_tasks or (ledger.is_stopping and take_up):
             self._stop_tasks(ledger)
+        elif ledger.run.swept is not None and take_up:
+            self._sweep(ledger)
         ledger.settle()
         if not crash:
             self.write(ledger)
@@ -95,6 +105,21 @@ class Stage:
         ledger.stop(reason)
         self.write(ledger)
 
+    def ask(self, event: RunEvent, kind: FactType) -> None:
+        """One transaction that changes the row of the run alone, as pausing and resuming do."""
+        before = self.run
+        self.run = advance_run(before, event, self.now)
+        if self.run != before:
+            self._fold([run_fact(self.run, kind, self.now)])
+
+    def pause(self) -> None:
+        """Ask for a pause."""
+        self.ask(PauseAsked(), FactType.WORKFLOW_PAUSED)
+
+    def resume(self) -> None:
+        """Ask to go on."""
+        self.ask(ResumeAsked(), FactType.WORKFLOW_RESUMED)
+
     def _follow(self, ledger: Ledger) -> None:
         """Work out what follows, handing the ledger the rows that it wants and no others."""
         if ledger.run.state is RunState.PENDING:
@@ -113,6 +138,13 @@ class Stage:
         rows = [self.tasks[position] for position in self.in_state(*STOPPABLE)][:limit]
         ledger.stop_tasks(rows, more=len(rows) == limit)
         ledger.tell()
+
+    def _sweep(self, ledger: Ledger) -> None:
+        limit = max(ledger.rows_left, 1)
+        ready = [self.tasks[place] for place in self.in_state(TaskState.READY)]
+        start, paused = ledger.run.swept or 0, not ledger.is_paused
+        rows = [one for one in ready if one.position >= start and (one.hold == PAUSED) == paused]
+        ledger.sweep(rows[:limit], more=len(rows) >= limit)
 
     def write(self, ledger: Ledger) -> None:
         """Store what changed, once it has been checked."""

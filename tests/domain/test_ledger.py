@@ -11,9 +11,10 @@ from tests.domain.ledgers import CHAIN, FAILURE, FAN_OUT, LATER, a_ledger, kinds
 from tests.domain.legal_moves import ERROR
 from tests.domain.plans import a_plan, a_spec
 from tidemill.domain.events import Failed, Lost, Released, Succeeded
+from tidemill.domain.fact_builders import ERROR_CHARACTERS_MAX, run_fact
 from tidemill.domain.facts import FactType
 from tidemill.domain.identifiers import SessionId
-from tidemill.domain.ledger import ERROR_CHARACTERS_MAX, new_task, run_fact
+from tidemill.domain.ledger import new_task
 from tidemill.domain.plan import Plan
 from tidemill.domain.run import Run, RunState
 from tidemill.domain.task_run import Reason, TaskError, TaskKind, TaskState
@@ -306,7 +307,7 @@ def test_a_new_task_has_what_the_definition_says() -> None:
 
     assert (task.run_id, task.position, task.node, task.kind) == (run.id, 1, 1, TaskKind.TASK)
     assert (task.state, task.waiting, task.epoch) == (TaskState.PENDING, 1, 0)
-    assert (task.priority, task.route) == (7, "mail?gpu=a")
+    assert (task.priority, task.route) == (7, "mail!noop?gpu=a")
     assert new_task(run, plan.nodes[2]).kind is TaskKind.OUTPUT
 
 

@@ -41,7 +41,7 @@ def test_what_assignments_need_is_encoded_once() -> None:
         a_spec("fetch", params={"url": "x"}, inputs={"a": 1}, queue="mail", labels={"gpu": "a"})
     ).nodes[0]
 
-    assert (node.params, node.inputs, node.route) == (b'{"url":"x"}', b'{"a":1}', "mail?gpu=a")
+    assert (node.params, node.inputs, node.route) == (b'{"url":"x"}', b'{"a":1}', "mail!noop?gpu=a")
     assert (node.index, node.id, node.kind) == (0, "fetch", TaskKind.TASK)
 
 

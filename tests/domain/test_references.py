@@ -16,6 +16,7 @@ from tidemill.domain.references import (
     parents_of,
     referenced_tasks,
     resolve_inputs,
+    secrets_read,
 )
 from tidemill.domain.workflow import InputSource, Source, TaskSpec
 
@@ -38,6 +39,31 @@ def test_each_kind_of_input_is_resolved() -> None:
         "whole": {"items": [{"price": 3}]},
         "part": 3,
     }
+
+
+def test_an_input_is_put_together_from_several_places() -> None:
+    parts = Source(list=(Source(result="a"), Source(input="id"), 3, Source(list=())))
+    inputs: dict[str, InputSource] = {
+        "all": Source(object={"parts": parts, "b": Source(result="b")})
+    }
+
+    values = resolve_inputs(inputs, {"id": 7}, {"a": [1], "b": 2})
+
+    assert values == {"all": {"parts": [[1], 7, 3, []], "b": 2}}
+
+
+def test_a_part_that_fails_is_named_by_its_place() -> None:
+    wrong = Source(object={"x": Source(list=(1, Source(input="abs(name)")))})
+
+    with pytest.raises(InvalidInput, match=r"inputs\.all\.object\.x\.list\[1\]\.input: "):
+        resolve_inputs({"all": wrong}, {"name": "a"}, {})
+
+
+def test_every_result_inside_an_input_implies_the_dependency() -> None:
+    inner = Source(object={"x": Source(result="c"), "y": Source(result="b")})
+    task = TaskSpec(id="t", executor="noop", inputs={"i": Source(list=(Source(result="b"), inner))})
+
+    assert parents_of(task) == ("b", "c")
 
 
 def test_what_is_not_there_is_null() -> None:
@@ -261,3 +287,28 @@ def test_an_expression_reads_nothing_but_its_roots(
     if names is not None:
         part = {name: value for name, value in results.items() if name in names}
         assert evaluate_output(expression, part) == whole
+
+
+def test_only_who_runs_a_task_finds_its_secrets() -> None:
+    inputs: dict[str, InputSource] = {
+        "login": Source(object={"user": "ada", "password": Source(secret="db")})
+    }
+
+    shown = resolve_inputs(inputs, {}, {})
+    found = resolve_inputs(inputs, {}, {}, lambda name: f"value of {name}")
+
+    assert shown == {"login": {"user": "ada", "password": "***"}}
+    assert found == {"login": {"user": "ada", "password": "value of db"}}
+
+
+def test_the_secrets_of_a_task_are_known_by_name() -> None:
+    task = TaskSpec(
+        id="a",
+        executor="noop",
+        inputs={
+            "one": Source(secret="db"),
+            "many": Source(list=(Source(secret="token"), Source(secret="db"), 3)),
+        },
+    )
+
+    assert secrets_read(task) == ("db", "token")

@@ -17,9 +17,9 @@ from tidemill.domain.facts import FactType
 from tidemill.domain.identifiers import SECOND
 from tidemill.domain.ledger import Ledger
 from tidemill.domain.plan import Plan
-from tidemill.domain.reopening import replay
+from tidemill.domain.reopening import replay, retry_failed
 from tidemill.domain.run import RunState
-from tidemill.domain.task_run import Reason, TaskState
+from tidemill.domain.task_run import PAUSED, Reason, TaskState
 from tidemill.domain.workflow import TriggerRule
 
 UNRUN = {TaskState.PENDING, TaskState.SKIPPED, TaskState.UPSTREAM_FAILED, TaskState.CANCELLED}
@@ -31,6 +31,16 @@ def replayed(stage: Stage, position: int) -> None:
     def act(ledger: Ledger) -> None:
         ledger.supply(stage.tasks.values())
         replay(ledger, position)
+
+    stage.turn(act, take_up=False)
+
+
+def retried(stage: Stage) -> None:
+    """One transaction that tries everything again that failed."""
+
+    def act(ledger: Ledger) -> None:
+        ledger.supply(stage.tasks.values())
+        retry_failed(ledger)
 
     stage.turn(act, take_up=False)
 
@@ -141,7 +151,7 @@ def test_a_run_that_is_being_stopped_is_not_replayed() -> None:
     stage.happen((1, Granted(SESSION)))
     run_task(stage, 0, fail=True)
 
-    with pytest.raises(Conflict, match="replay the task when it has ended"):
+    with pytest.raises(Conflict, match="try again when it has ended"):
         replayed(stage, 0)
 
 
@@ -175,6 +185,72 @@ def test_a_replay_counts_only_parents_that_have_told_a_task() -> None:
 
     assert [stage.tasks[place].waiting for place in range(2, 10)] == [1] * 4 + [2] * 4
     assert [(task.position, task.told) for task in stage.untold] == [(1, 4)]
+
+
+def test_a_retry_replays_all_dead_letters_at_once() -> None:
+    stage = started(a_plan(a_spec("a"), a_spec("b"), a_spec("c", "a", "b"), a_spec("d")))
+    for position in (0, 1):
+        run_task(stage, position, fail=True)
+    run_task(stage, 3)
+
+    retried(stage)
+
+    assert named(stage) == {
+        "a": TaskState.READY,
+        "b": TaskState.READY,
+        "c": TaskState.PENDING,
+        "d": TaskState.SUCCEEDED,
+    }
+    assert (stage.tasks[2].waiting, stage.tasks[2].failed) == (2, 0)
+    assert (stage.run.generation, stage.run.failed, stage.run.open) == (2, 0, 3)
+
+
+def test_a_retry_of_a_cancelled_run_goes_on_with_what_was_cancelled() -> None:
+    stage = started(CHAIN)
+    run_task(stage, 0)
+    stage.stop(Reason.CANCELLED)
+    stage.turn()
+    assert stage.run.state is RunState.CANCELLED
+
+    retried(stage)
+
+    assert list(named(stage).values()) == [
+        TaskState.SUCCEEDED,
+        TaskState.READY,
+        TaskState.PENDING,
+    ]
+    assert (stage.run.state, stage.run.stop) == (RunState.RUNNING, None)
+
+
+def test_a_paused_run_is_retried_and_stays_paused() -> None:
+    stage = started(a_plan(a_spec("a"), a_spec("b")))
+    run_task(stage, 0, fail=True)
+    stage.pause()
+
+    retried(stage)
+
+    assert (stage.run.state, stage.run.generation) == (RunState.PAUSED, 2)
+    assert stage.tasks[0].hold == PAUSED
+
+
+def test_there_must_be_something_to_try_again() -> None:
+    stage = started(a_plan(a_spec("only")))
+
+    with pytest.raises(Conflict, match="the run is RUNNING and no task of it failed") as refused:
+        retried(stage)
+
+    assert refused.value.code == "NOTHING_FAILED"
+
+
+def test_a_run_that_is_being_stopped_is_not_retried() -> None:
+    stage = started(a_plan(a_spec("a"), a_spec("b"), on_failure="stop"))
+    stage.happen((1, Granted(SESSION)))
+    run_task(stage, 0, fail=True)
+
+    with pytest.raises(Conflict) as refused:
+        retried(stage)
+
+    assert refused.value.code == "STOPPING"
 
 
 # Properties
@@ -277,3 +353,27 @@ def test_replaying_dead_letters_one_by_one_brings_every_run_to_success(
             play(script, stage)
 
     assert stage.run.state is RunState.SUCCEEDED
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    scripts(),
+    st.integers(0, 25),
+    st.sampled_from([None, Reason.CANCELLED, Reason.TIMEOUT]),
+)
+def test_a_retry_brings_every_run_that_failed_or_was_stopped_to_success(
+    script: Script, steps: int, reason: Reason | None
+) -> None:
+    stage = play(script, script.stage(), lambda _, step: step >= steps)
+    if reason is not None:
+        stage.stop(reason)
+    play(script, stage)
+    assume(stage.run.state is not RunState.SUCCEEDED)
+
+    retried(stage)
+    script.mend()
+    play(script, stage)
+
+    assert stage.run.state is RunState.SUCCEEDED
+    assert stage.run.generation == 2
+    assert not stage.in_state(TaskState.FAILED, TaskState.UPSTREAM_FAILED, TaskState.CANCELLED)

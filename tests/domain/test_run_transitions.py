@@ -14,6 +14,8 @@ from tidemill.domain.identifiers import SECOND
 from tidemill.domain.run import RUN_ENDED, RunState
 from tidemill.domain.run_transitions import (
     AllEnded,
+    PauseAsked,
+    ResumeAsked,
     RunEvent,
     RunReopened,
     StopAsked,
@@ -23,6 +25,7 @@ from tidemill.domain.run_transitions import (
 from tidemill.domain.task_run import Reason
 
 LATER = NOON + SECOND
+GOING = {RunState.RUNNING, RunState.PAUSED}
 REOPENABLE = {RunState.RUNNING, RunState.FAILED, RunState.CANCELLED}
 
 
@@ -32,7 +35,7 @@ def test_a_run_whose_tasks_are_written_starts_with_no_root_told() -> None:
     assert (run.state, run.told, run.started_at) == (RunState.RUNNING, 0, LATER)
 
 
-@pytest.mark.parametrize("state", set(RunState) - {RunState.PENDING})
+@pytest.mark.parametrize("state", sorted(set(RunState) - {RunState.PENDING}))
 def test_a_run_unfolds_once(state: RunState) -> None:
     with pytest.raises(IllegalTransition, match=f"no Unfolded from {state}"):
         advance_run(a_run(state=state), Unfolded(), LATER)
@@ -79,13 +82,13 @@ def test_a_run_with_an_open_task_does_not_end() -> None:
         advance_run(a_run(open=1), AllEnded(), LATER)
 
 
-@pytest.mark.parametrize("state", set(RunState) - {RunState.RUNNING})
-def test_only_a_running_run_ends(state: RunState) -> None:
+@pytest.mark.parametrize("state", sorted(set(RunState) - GOING))
+def test_only_a_run_that_has_started_ends(state: RunState) -> None:
     with pytest.raises(IllegalTransition):
         advance_run(a_run(state=state, open=0), AllEnded(), LATER)
 
 
-@pytest.mark.parametrize("state", REOPENABLE)
+@pytest.mark.parametrize("state", sorted(REOPENABLE))
 def test_a_reopened_run_is_a_new_generation_with_its_stop_forgotten(state: RunState) -> None:
     ended = a_run(state=state, stop=Reason.TIMEOUT, reason=Reason.TIMEOUT, generation=2)
 
@@ -95,15 +98,85 @@ def test_a_reopened_run_is_a_new_generation_with_its_stop_forgotten(state: RunSt
     assert (run.stop, run.reason, run.ended_at) == (None, None, None)
 
 
-@pytest.mark.parametrize("state", set(RunState) - REOPENABLE)
+@pytest.mark.parametrize("state", sorted(set(RunState) - REOPENABLE - GOING))
 def test_a_run_without_dead_letters_is_not_reopened(state: RunState) -> None:
     with pytest.raises(IllegalTransition):
         advance_run(a_run(state=state), RunReopened(None), LATER)
 
 
+def test_a_paused_run_is_of_a_format_that_older_releases_leave_alone() -> None:
+    run = advance_run(a_run(due_at=NOON), PauseAsked(), LATER)
+
+    assert (run.state, run.format, run.swept, run.due_at) == (RunState.PAUSED, 2, 0, NOON)
+
+
+def test_a_run_whose_tasks_are_not_written_goes_on_with_writing_after_a_pause() -> None:
+    paused = advance_run(a_run(state=RunState.PENDING), PauseAsked(), LATER)
+
+    resumed = advance_run(paused, ResumeAsked(), LATER)
+
+    assert (paused.state, paused.swept) == (RunState.PAUSED, None)
+    assert (resumed.state, resumed.swept, resumed.format) == (RunState.PENDING, None, 1)
+
+
+def test_a_resumed_run_has_its_tasks_to_admit() -> None:
+    run = advance_run(a_run(state=RunState.PAUSED), ResumeAsked(), LATER)
+
+    assert (run.state, run.format, run.swept) == (RunState.RUNNING, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("state", "event"),
+    [
+        (RunState.PAUSED, PauseAsked()),
+        (RunState.PENDING, ResumeAsked()),
+        (RunState.RUNNING, ResumeAsked()),
+    ],
+)
+def test_pausing_or_resuming_twice_changes_nothing(state: RunState, event: RunEvent) -> None:
+    run = a_run(state=state)
+
+    assert advance_run(run, event, LATER) is run
+
+
+@pytest.mark.parametrize("state", sorted(RUN_ENDED))
+@pytest.mark.parametrize("event", [PauseAsked(), ResumeAsked()])
+def test_what_has_ended_is_neither_paused_nor_resumed(state: RunState, event: RunEvent) -> None:
+    with pytest.raises(IllegalTransition):
+        advance_run(a_run(state=state), event, LATER)
+
+
+def test_what_is_being_stopped_is_not_paused() -> None:
+    with pytest.raises(IllegalTransition):
+        advance_run(a_run(stop=Reason.CANCELLED), PauseAsked(), LATER)
+
+
+@pytest.mark.parametrize(("started", "state"), [(None, RunState.PENDING), (NOON, RunState.RUNNING)])
+def test_a_stop_ends_a_pause(started: int | None, state: RunState) -> None:
+    paused = a_run(state=RunState.PAUSED, started_at=started, swept=5)
+
+    run = advance_run(paused, StopAsked(Reason.CANCELLED), LATER)
+
+    assert (run.state, run.stop, run.swept, run.format) == (state, Reason.CANCELLED, None, 1)
+
+
+def test_a_paused_run_ends_with_its_last_task() -> None:
+    run = advance_run(a_run(state=RunState.PAUSED, open=0, swept=3), AllEnded(), LATER)
+
+    assert (run.state, run.swept, run.format) == (RunState.SUCCEEDED, None, 1)
+
+
+def test_a_paused_run_that_is_reopened_stays_paused() -> None:
+    run = advance_run(a_run(state=RunState.PAUSED), RunReopened(None), LATER)
+
+    assert (run.state, run.generation, run.format) == (RunState.PAUSED, 2, 2)
+
+
 EVENTS = st.one_of(
     st.just(Unfolded()),
     st.builds(StopAsked, st.sampled_from([Reason.CANCELLED, Reason.TIMEOUT, Reason.TASK_FAILED])),
+    st.just(PauseAsked()),
+    st.just(ResumeAsked()),
     st.just(AllEnded()),
     st.builds(RunReopened, st.none() | st.just(LATER)),
 )
@@ -124,6 +197,9 @@ def test_whatever_happens_a_run_ends_at_most_once_per_generation(
         except IllegalTransition:
             continue
         assert (run.ended_at is not None) == (run.state in RUN_ENDED)
+        assert (run.format == 2) == (run.state is RunState.PAUSED)
+        assert run.swept is None or run.state in GOING
+        assert run.stop is None or run.state is not RunState.PAUSED
         assert run.generation == before.generation + isinstance(event, RunReopened)
         if run.state in RUN_ENDED and before.state not in RUN_ENDED:
             endings.append(run.generation)

@@ -15,6 +15,7 @@ from tests.domain.legal_moves import ERROR, Move, task_moves
 from tests.domain.plans import a_node
 from tidemill.domain.errors import IllegalTransition
 from tidemill.domain.events import (
+    Admitted,
     Adopted,
     Bound,
     CancelConfirmed,
@@ -22,6 +23,7 @@ from tidemill.domain.events import (
     Event,
     Failed,
     Granted,
+    Held,
     Lost,
     ParentsEnded,
     Released,
@@ -48,7 +50,7 @@ Report = Succeeded | Failed | CancelConfirmed | Released | Adopted | Lost | Boun
 # deep, and now and then over all of them, so that they go astray.
 USUAL: dict[TaskState, tuple[type[Event], ...]] = {
     TaskState.PENDING: (ParentsEnded, ParentsEnded, StopRequested, Reopened),
-    TaskState.READY: (Granted, Granted, Granted, Due, StopRequested),
+    TaskState.READY: (Granted, Granted, Granted, Held, Admitted, Due, StopRequested),
     TaskState.RUNNING: (Bound, Succeeded, Failed, Failed, Released, Lost, Lost, Due, StopRequested),
     TaskState.BACKOFF: (Due, Due, Due, StopRequested),
     TaskState.CANCELLING: (Succeeded, Failed, CancelConfirmed, Lost, Adopted),
@@ -110,6 +112,10 @@ def event_of(kind: type[Event], task: TaskRun, node: Node, number: int) -> Event
             choices = [*sorted(ENDED), *[TaskState.SUCCEEDED] * 4]
             endings = [picked(choices, number // 9**place) for place in range(parents)]
             return ParentsEnded(tuple(endings[: min(task.waiting, 1 + number % 3)]))
+        case "Held":
+            return Held()
+        case "Admitted":
+            return Admitted()
         case "StopRequested":
             return StopRequested()
         case "Replayed":

@@ -151,20 +151,24 @@ DESCRIPTIONS: dict[str, Describe] = {
     "replace_session": _one("session", Mode.NO_KEY_UPDATE, writes=True),
     "granted_tasks": _any("task", Mode.READ),
     "add_run": _each("run", Mode.UPDATE, writes=True),
+    "add_runs_alike": _each("run", Mode.UPDATE, writes=True),
+    "add_run_label": _any("run_label", Mode.UPDATE, writes=True),
     "peek_runs": _each("run", Mode.READ),
     "lock_runs_waiting": _each("run", Mode.UPDATE),
     "lock_runs_skipping": _each("run", Mode.UPDATE),
     "save_run": _each("run", Mode.NO_KEY_UPDATE, writes=True),
     "add_task": _pairs("task", Mode.UPDATE, writes=True),
+    "add_tasks_alike": _each("task", Mode.UPDATE, writes=True),
     "lock_tasks": _pairs("task", Mode.UPDATE),
     "save_task": _pairs("task", Mode.NO_KEY_UPDATE, writes=True),
     "lock_task_states": _one("task", Mode.UPDATE, place=1),
+    "lock_ready_tasks": _one("task", Mode.UPDATE),
     "lock_untold_tasks": _one("task", Mode.UPDATE),
     "claim_ready": _any("task", Mode.UPDATE),
     "claim_ready_alone": _any("task", Mode.UPDATE),
     "add_version": _pairs("version", Mode.UPDATE, writes=True),
     "free_keys": _triples("start_key", Mode.UPDATE, writes=True),
-    "take_key": _triples("start_key", Mode.UPDATE, writes=True),
+    "take_keys": _triples("start_key", Mode.UPDATE, writes=True),
     "read_keys": _triples("start_key", Mode.READ),
     "add_result": _pairs("task_result", Mode.UPDATE, writes=True),
     "add_attempt": _triples("attempt", Mode.UPDATE, writes=True),
@@ -187,12 +191,13 @@ LOCKED_ROWS: dict[str, tuple[str, int]] = {
     "lock_runs_skipping": ("run", 1),
     "lock_tasks": ("task", 2),
     "lock_task_states": ("task", 2),
+    "lock_ready_tasks": ("task", 2),
     "lock_untold_tasks": ("task", 2),
     "claim_ready": ("task", 2),
     "claim_ready_alone": ("task", 2),
 }
 # These may leave rows of theirs unlocked: what is there already, or is not due.
-VAGUE = frozenset({"free_keys", "take_key", "add_version", "add_task", "stamp_outbox"})
+VAGUE = frozenset({"free_keys", "take_keys", "add_version", "add_task", "stamp_outbox"})
 EVERYTHING = (Access("*", (), Mode.UPDATE, True),)
 
 

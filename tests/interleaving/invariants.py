@@ -76,6 +76,7 @@ def violations(look: Look) -> Iterator[Violation]:
     yield from check_outcomes(look)
     yield from check_counters(look)
     yield from check_grants(look)
+    yield from check_holds(look)
     yield from check_keys(look)
     yield from check_outbox(look)
 
@@ -164,8 +165,19 @@ def check_grants(look: Look) -> Iterator[Violation]:
         session = task["session_id"]
         if session is not None and closed.get(session, True):
             yield Violation("I4", f"{look.named(task)} is {task['state']} with a closed session")
-        if task["hold"] is not None:
+
+
+def check_holds(look: Look) -> Iterator[Violation]:
+    """I16: once turns have seen to it, READY tasks are held exactly while their run is paused."""
+    runs = {run["id"]: run for run in look.runs}
+    for task in look.tasks:
+        run = runs[task["run_id"]]
+        held = task["hold"] == "paused"
+        settled = run["swept"] is None and run["stop"] is None
+        if task["hold"] not in {None, "paused"}:
             yield Violation("I10", f"{look.named(task)} is held: {task['hold']}")
+        if settled and task["state"] == "READY" and held != (run["state"] == "PAUSED"):
+            yield Violation("I16", f"{look.named(task)} is held {held}, its run {run['state']}")
 
 
 def check_keys(look: Look) -> Iterator[Violation]:

@@ -113,9 +113,9 @@ MUTANTS = (
         pair=(operations.submit, operations.submit),
         cuts=(
             Cut(
-                "tidemill.engine.runs:_commit",
-                "holders[one.run_id] == one.run_id and one.run_id not in written",
-                "one.run_id not in written",
+                "tidemill.engine.starting:write_starts",
+                "if _is_own(one, told)]",
+                "if told is not None]",
             ),
         ),
     ),

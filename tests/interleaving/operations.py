@@ -73,7 +73,7 @@ async def _submit(stage: Stage, value: dict[str, bool]) -> None:
 
 async def cancel(stage: Stage, _name: str) -> None:
     """The wish of a person that the run `mill` stops."""
-    await runs.cancel(stage.store, stage.bus, stage.mill)
+    await runs.cancel(stage.store, stage.bus, "default", stage.mill)
 
 
 async def stop(stage: Stage, name: str) -> None:
@@ -140,4 +140,33 @@ async def replay(stage: Stage, _name: str) -> None:
     """The dead letter is tried again."""
     key = TaskKey(stage.mill, stage.token("dead").position)
     with suppress(Conflict):  # somebody else did it, or the run is being stopped
-        await dead_letters.replay(stage.store, stage.bus, key)
+        await dead_letters.replay(stage.store, stage.bus, "default", key)
+
+
+async def pause(stage: Stage, _name: str) -> None:
+    """The wish of a person that the run `mill` is paused."""
+    with suppress(Conflict):  # it is being stopped
+        await runs.pause(stage.store, stage.bus, "default", stage.mill)
+
+
+async def hold(stage: Stage, name: str) -> None:
+    """A turn that holds what is READY in the run `mill`, which somebody has paused before."""
+    await stage.take_turns(stage.scheduler(name), [RunItem(run_id=stage.mill)])
+
+
+async def resume(stage: Stage, _name: str) -> None:
+    """The wish of a person that the run `mill`, paused before, goes on."""
+    with suppress(Conflict):  # it is being stopped
+        await runs.resume(stage.store, stage.bus, "default", stage.mill)
+
+
+async def admit(stage: Stage, name: str) -> None:
+    """A turn that admits what was held in the run `mill`, resumed before; it may go to `right`."""
+    scheduler = stage.scheduler(name, stage.attached(stage.right))
+    await stage.take_turns(scheduler, [RunItem(run_id=stage.mill)])
+
+
+async def retry(stage: Stage, _name: str) -> None:
+    """Everything that failed in the run `mill` is tried again."""
+    with suppress(Conflict):  # somebody else did it, or the run is being stopped
+        await runs.retry_failed(stage.store, stage.bus, "default", stage.mill)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 
 from tests.interleaving import operations
 from tests.interleaving.explore import Explorer, Operation, Order
@@ -26,8 +26,26 @@ ACTIONS: tuple[Action, ...] = (
     operations.relay,
     operations.replay,
 )
+CONTROLS: tuple[Action, ...] = (
+    operations.pause,
+    operations.hold,
+    operations.resume,
+    operations.admit,
+    operations.retry,
+)
+MEETING_CONTROLS: tuple[Action, ...] = (
+    operations.report_first,
+    operations.claim_right,
+    operations.cancel,
+    operations.depart,
+    operations.replay,
+)
+"""One of each kind: what changes tasks, what claims, what changes the run, what gives back."""
+
 PAIRS = (
     *combinations_with_replacement(ACTIONS, 2),
+    *combinations_with_replacement(CONTROLS, 2),
+    *product(CONTROLS, MEETING_CONTROLS),
     (operations.submit, operations.submit_other),
     (operations.report_first, operations.submit_and_relay),
     (operations.claim_right, operations.submit_and_relay),
@@ -49,6 +67,11 @@ async def check_pair(
             expired=operations.reap in {first, second},
             stopping=operations.stop in {first, second},
         )
+        if {first, second} & {operations.hold, operations.resume, operations.admit}:
+            await operations.pause(stage, "before")
+        if operations.admit in {first, second}:
+            await operations.hold(stage, "before")
+            await operations.resume(stage, "before")
         return [lambda: first(stage, "A"), lambda: second(stage, "B")]
 
     async def check(order: Order) -> None:

@@ -20,6 +20,7 @@ from tests.roles.mill import SeededEntropy
 from tidemill.buses.memory import MemoryBus
 from tidemill.domain.events import Failed
 from tidemill.domain.identifiers import Lane, RunId, SessionId, Token
+from tidemill.domain.routes import fold_route
 from tidemill.domain.task_run import TaskError
 from tidemill.domain.workflow import TaskSpec, Workflow
 from tidemill.engine import runs
@@ -49,7 +50,7 @@ TABLES = (
     "outbox_cursor",
     "leader",
 )
-WAITING = ReadyLane(Lane("default", "default", -1), alone=False)
+WAITING = ReadyLane(Lane("default", fold_route("default", {}, "noop"), -1), alone=False)
 
 MILL = Workflow(
     name="mill",

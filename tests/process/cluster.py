@@ -91,7 +91,7 @@ class Cluster:
                 session.worker == worker.name
                 and session.opened_at / 1e6 >= since
                 and scheduler in {None, session.scheduler}
-                for session in await self.store.reader.sessions()
+                for session in await self.store.reader.sessions("default")
             )
 
         await seen_async(connected)
@@ -109,24 +109,24 @@ class Cluster:
 
     async def cancel(self, run_id: RunId) -> None:
         """Stop a run."""
-        await cancel(self.store, self.bus, run_id)
+        await cancel(self.store, self.bus, "default", run_id)
 
     async def until_ended(self, run_id: RunId, seconds: float = WAIT_SECONDS_MAX) -> Run:
         """Wait for a run to end."""
 
         async def ended() -> Run | None:
-            run = await self.store.reader.run(run_id)
+            run = await self.store.reader.run("default", run_id)
             return run if run.state in RUN_ENDED else None
 
         return await seen_async(ended, seconds)
 
     async def task(self, run_id: RunId, position: int = 0) -> TaskRun:
         """One task as it is now."""
-        return (await self.store.reader.tasks(run_id, position - 1, 1))[0]
+        return (await self.store.reader.tasks("default", run_id, position - 1, 1))[0]
 
     async def attempts(self, run_id: RunId, position: int = 0) -> list[Attempt]:
         """The attempts of a task before the latest."""
-        return await self.store.reader.attempts(TaskKey(run_id, position))
+        return await self.store.reader.attempts("default", TaskKey(run_id, position))
 
     async def result(self, run_id: RunId, position: int = 0) -> Any:
         """What a task returned."""

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import httpx
 import msgspec
 
 T = TypeVar("T")
 WAIT_SECONDS_MAX = 30.0
+FREE_PORT = {"TIDEMILL_LISTEN": "127.0.0.1:0"}  # so that tests do not meet on the default one
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Shell:
         process = subprocess.Popen(
             [sys.executable, "-m", "tidemill.cli", *arguments],
             cwd=self.folder,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **environ},
+            env={**os.environ, **self._own_environ(), **environ},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -50,6 +52,10 @@ class Shell:
         )
         self.started.append(process)
         return process
+
+    def _own_environ(self) -> dict[str, str]:
+        """No contexts of whoever runs the tests, and no port that two tests could meet on."""
+        return {"PYTHONUNBUFFERED": "1", "XDG_CONFIG_HOME": str(self.folder), **FREE_PORT}
 
     def run(self, *arguments: str) -> Ended:
         """Run a command to its end."""
@@ -80,6 +86,14 @@ def finish(process: subprocess.Popen[str]) -> Ended:
         return Ended(process.wait(), "", "")
     out, err = process.communicate(timeout=WAIT_SECONDS_MAX)
     return Ended(process.returncode, out, err)
+
+
+def is_ready(endpoint: str) -> bool:
+    """Whether the role whose health is there is ready, without a process that asks."""
+    try:
+        return httpx.get(f"http://{endpoint}/ready", timeout=5).is_success
+    except httpx.TransportError:
+        return False
 
 
 def eventually(look: Callable[[], T | None], seconds: float = WAIT_SECONDS_MAX) -> T:

@@ -1,4 +1,4 @@
-"""Who may write to a store, and how others ask for changes."""
+"""Who may write to a store, and how others find it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.domain.errors import Conflict, InvalidInput, StoreOwned, Unavailable
-from tidemill.domain.identifiers import RunId
+from tidemill.domain.errors import InvalidInput, StoreOwned
 from tidemill.domain.workflow import TaskSpec, Workflow
 from tidemill.runtime.addresses import StoreAddress, parse_store
-from tidemill.runtime.control import (
-    Answer,
-    AskProgress,
-    CancelRun,
-    Command,
-    ControlServer,
-    ProgressNow,
-    ask,
-)
 from tidemill.runtime.offering import serving, worker_command
 from tidemill.runtime.owner import OwnerCard, find_owner, lock_path, private_folder, take_ownership
 from tidemill.runtime.settings import Settings
@@ -29,7 +19,7 @@ from tidemill.runtime.supervisor import Supervisor, WorkerDied
 from tidemill.runtime.system import SystemClock
 from tidemill.runtime.wiring import check_place, open_store
 
-ME = OwnerCard(pid=os.getpid(), socket="somewhere", started_at=1)
+ME = OwnerCard(pid=os.getpid(), started_at=1, http_socket="somewhere")
 
 
 def test_an_owner_is_known_by_its_pid_until_it_lets_go(tmp_path: Path) -> None:
@@ -59,7 +49,7 @@ async def test_a_store_is_nobody_else_s_to_read(tmp_path: Path) -> None:
 
 
 def test_what_a_crashed_owner_wrote_counts_for_nothing(tmp_path: Path) -> None:
-    lock_path(tmp_path / "a.db").write_text('{"pid": 1, "socket": "x", "started_at": 1}')
+    lock_path(tmp_path / "a.db").write_text('{"pid": 1, "http_socket": "x", "started_at": 1}')
 
     assert find_owner(tmp_path / "a.db") is None
     take_ownership(tmp_path / "a.db").release()
@@ -70,33 +60,12 @@ def test_the_private_folder_of_a_killed_owner_is_removed_and_no_other(tmp_path: 
     foreign.mkdir()
 
     for folder in (left, foreign):
-        card = {"pid": 1, "socket": str(folder / "control.sock"), "started_at": 1}
+        card = {"pid": 1, "http_socket": str(folder / "http.sock"), "started_at": 1}
         lock_path(tmp_path / "a.db").write_text(json.dumps(card))
         take_ownership(tmp_path / "a.db").release()
 
     assert not left.exists()
     assert foreign.exists()
-
-
-async def test_a_command_is_answered_and_a_refusal_is_raised(tmp_path: Path) -> None:
-    async def handle(command: Command) -> Answer:
-        if isinstance(command, CancelRun):
-            raise Conflict("not now")
-        return ProgressNow(())
-
-    server = ControlServer(tmp_path / "control.sock", handle)
-    await server.start()
-
-    assert (tmp_path / "control.sock").stat().st_mode & 0o777 == 0o600
-    assert await ask(str(tmp_path / "control.sock"), AskProgress(RunId("r"))) == ProgressNow(())
-    with pytest.raises(Conflict, match="not now"):
-        await ask(str(tmp_path / "control.sock"), CancelRun(RunId("r")))
-    await server.stop()
-
-
-async def test_an_owner_that_is_gone_is_unavailable(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match="does not answer"):
-        await ask(str(tmp_path / "nobody.sock"), CancelRun(RunId("r")))
 
 
 async def test_a_worker_that_dies_is_replaced_and_its_last_words_are_kept() -> None:

@@ -76,6 +76,7 @@ async def longest_pause(cluster: Cluster) -> float:
     return max(after - before for before, after in pairwise(moments)) / 1e6
 
 
+@pytest.mark.alone
 async def test_after_kill_9_of_a_scheduler_what_runs_goes_on_unspent_and_progress_pauses_briefly(
     cluster: Cluster, record_property: RecordProperty
 ) -> None:
@@ -99,7 +100,7 @@ async def test_after_kill_9_of_a_scheduler_what_runs_goes_on_unspent_and_progres
     assert pause <= PAUSE_SECONDS_MAX
     assert second.running
     assert await ask(cluster, SPENT) == [0]
-    tasks = await cluster.store.reader.tasks(run_id, -1, 100)
+    tasks = await cluster.store.reader.tasks("default", run_id, -1, 100)
     assert {task.epoch for task in tasks} == {1}
     assert len(await cluster.marks(1)) == len(waiting)
 
@@ -128,6 +129,7 @@ async def test_a_rolling_restart_of_everything_under_load_costs_no_attempt(
     assert set(await ask(cluster, REASONS)) <= {Reason.RELEASED}
 
 
+@pytest.mark.alone
 async def test_another_notifier_takes_over_within_two_seconds(
     cluster: Cluster, record_property: RecordProperty
 ) -> None:

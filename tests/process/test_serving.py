@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.process.cluster import fresh_database
-from tests.process.commands import Shell, eventually, finish
+from tests.process.commands import Shell, eventually, finish, is_ready
 from tests.servers.process import free_port
 
 FLOW = """
@@ -22,7 +22,13 @@ tasks:
   - {id: first, executor: noop}
   - {id: next, executor: noop, depends_on: [first]}
 """
-SLOW = "name: slow\ntasks: [{id: nap, executor: sleep, params: {seconds: 1}}]\n"
+SLOW = """
+name: slow
+tasks:
+  - id: nap
+    executor: shell
+    params: {argv: [sh, -c, "until test -e stopping; do sleep 0.05; done; sleep 1"]}
+"""
 GATED = "name: gated\ntasks: [{id: check, executor: shell, params: {argv: [test, -e, gate]}}]\n"
 ENDLESS = "name: endless\ntasks: [{id: nap, executor: sleep, params: {seconds: 600}}]\n"
 STEPS = "def step():\n    return 1\n"
@@ -55,7 +61,7 @@ def go_up(shell: Shell, *options: str) -> tuple[subprocess.Popen[str], str]:
     """Start `up` and wait until it is ready; the process, and where its health is."""
     endpoint = f"127.0.0.1:{free_port()}"
     process = shell.start("up", "--health", endpoint, *options)
-    eventually(lambda: shell.run("health", endpoint).code == 0)
+    eventually(lambda: is_ready(endpoint))
     return process, endpoint
 
 
@@ -68,6 +74,7 @@ def test_up_runs_what_is_started_replaces_the_dead_and_ends_in_order(
     folder: Shell, store: str
 ) -> None:
     process, _ = go_up(folder, "--store", store, "--workers", "2")
+    eventually(lambda: len(workers_of(process)) == 2)
     [killed, other] = workers_of(process)
 
     first = folder.run("start", "flow.yaml", "--store", store, "--wait")
@@ -76,6 +83,7 @@ def test_up_runs_what_is_started_replaces_the_dead_and_ends_in_order(
     left = folder.run("start", "slow.yaml", "--store", store)
     eventually(lambda: "RUNNING" in folder.run("show", left.out.strip(), "--store", store).out)
     process.terminate()
+    folder.write("stopping", "")
     ended = finish(process)
 
     assert (first.code, left.code) == (0, 0)
@@ -122,16 +130,21 @@ def test_up_goes_on_with_what_was_left(folder: Shell) -> None:
     assert finish(process).code == 0
 
 
-def test_up_refuses_a_run_that_its_workers_have_no_modules_for(folder: Shell) -> None:
+def test_a_run_waits_for_a_worker_that_offers_it_and_show_says_so(folder: Shell) -> None:
     process, _ = go_up(folder)
+    started = folder.run("start", "importing.yaml")
+    run_id = started.out.strip()
 
-    refused = folder.run("start", "importing.yaml")
+    waiting = folder.run("show", run_id).out
     process.terminate()
+    ended = finish(process)
+    helper, _ = go_up(folder, "--import", "steps.py")
+    eventually(lambda: "SUCCEEDED" in folder.run("show", run_id).out)
+    helper.terminate()
 
-    assert refused.code == 2
-    assert f"has workers without {folder.folder}/steps.py" in refused.err
-    assert "--import" in refused.err
-    assert finish(process).code == 0
+    assert (started.code, ended.code) == (0, 0)
+    assert "no worker offers python steps:step on queue default" in waiting
+    assert finish(helper).code == 0
 
 
 def test_up_refuses_a_module_that_cannot_be_imported(folder: Shell) -> None:
@@ -143,7 +156,7 @@ def test_up_refuses_a_module_that_cannot_be_imported(folder: Shell) -> None:
 
 def test_a_worker_of_another_machine_may_join(folder: Shell) -> None:
     address = f"127.0.0.1:{free_port()}"
-    process, _ = go_up(folder, "--workers", "0", "--listen", address)
+    process, _ = go_up(folder, "--workers", "0", "--listen-workers", address)
     worker = folder.start("worker", "--connect", address, "--import", "steps.py")
 
     ended = folder.run("start", "importing.yaml", "--wait")
@@ -220,7 +233,7 @@ async def test_a_role_migrates_at_start_if_asked(folder: Shell, postgres_dsn: st
     store, endpoint = await fresh_database(postgres_dsn), f"127.0.0.1:{free_port()}"
 
     process = folder.start("notifier", "--store", store, "--migrate", "--health", endpoint)
-    eventually(lambda: folder.run("health", endpoint).code == 0)
+    eventually(lambda: is_ready(endpoint))
     process.terminate()
 
     ended = finish(process)
@@ -247,7 +260,7 @@ def test_an_address_in_use_is_one_line_without_words_of_grpc(folder: Shell) -> N
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
 
-        ended = folder.run("up", "--listen", address)
+        ended = folder.run("up", "--listen-workers", address)
 
     assert ended.code == 2
     assert ended.err.startswith(f"error: cannot listen on {address}: it is in use")
@@ -257,8 +270,8 @@ def test_an_address_in_use_is_one_line_without_words_of_grpc(folder: Shell) -> N
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (["up", "--listen", "0.0.0.0:7300"], "--tls-cert"),
-        (["up", "--listen", "0.0.0.0:7300"], "--token-file"),
+        (["up", "--listen-workers", "0.0.0.0:7300"], "--tls-cert"),
+        (["up", "--listen-workers", "0.0.0.0:7300"], "--token-file"),
         (["scheduler", "--store", "postgresql://x/y", "--listen", "[::]:7300"], "--insecure"),
         (["worker", "--connect", "far.example:7300"], "--token-file or TIDEMILL_TOKEN"),
         (["worker"], "--connect: is missing"),
@@ -275,7 +288,7 @@ def test_what_others_could_reach_needs_a_lock(
 
 
 def test_config_shows_what_is_in_force_and_from_where(folder: Shell) -> None:
-    folder.write("tidemill.toml", 'slots = 5\nstore = "postgresql://me:secret@host/db"\n')
+    folder.write("tidemill.toml", 'slots = 5\nstore = "postgresql://me:hunter2@host/db"\n')
 
     ended = folder.run("config", "up", "--workers", "3")
     listed = folder.read_json("config", "up", "--workers", "3")
@@ -288,7 +301,7 @@ def test_config_shows_what_is_in_force_and_from_where(folder: Shell) -> None:
     assert rows["health"] == (None, "default")
     assert rows["store"] == ("postgresql://me:***@host/db", "file tidemill.toml:store")
     assert rows["grace"] == (10, "default")
-    assert "secret" not in ended.out
+    assert "hunter2" not in ended.out
 
 
 def test_user_code_sees_no_setting_of_its_worker(folder: Shell) -> None:

@@ -111,7 +111,7 @@ async def test_fault_03_stopped_for_three_leases_a_worker_s_late_report_changes_
 
 
 async def _is_served_by(cluster: Cluster, name: str) -> bool:
-    sessions = await cluster.store.reader.sessions()
+    sessions = await cluster.store.reader.sessions("default")
     return any(session.worker == name for session in sessions)
 
 

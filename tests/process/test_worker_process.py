@@ -123,7 +123,10 @@ async def test_a_worker_offers_what_it_has(folder: Path) -> None:
 
     assert (hello.worker, hello.slots, hello.queues) == ("w1", 3, ("fast", "slow"))
     assert hello.labels == {"zone": "eu"}
-    assert set(hello.executors) >= {"python", "shell", "http", "noop"}
+    assert set(hello.executors) >= {"shell", "http", "noop"}
+    assert "python" not in hello.executors
+    assert "python:orders:talk" in hello.offers
+    assert all(offer.startswith("python:orders:") for offer in hello.offers)
 
 
 async def test_a_function_runs_and_what_it_says_arrives(folder: Path) -> None:

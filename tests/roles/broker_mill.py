@@ -157,7 +157,7 @@ class BrokerMill:
         """Start a worker, whose tasks wait for the gate."""
         mill = self.mill
         plain: dict[str, Any] = {"name": name, "slots": 4}
-        executors = {"noop": Doing(lambda call: self._do(name, call))}
+        executors = dict.fromkeys(("noop", "python"), Doing(lambda call: self._do(name, call)))
         worker = BrokerWorker(
             WorkerConfig(**(plain | config)), self.broker, executors, mill.clock, mill.entropy
         )
@@ -188,7 +188,7 @@ class BrokerMill:
 
     async def spent(self, run_id: RunId) -> tuple[int, int]:
         """Failures and losses of all tasks of a run."""
-        tasks = await self.mill.store.reader.tasks(run_id, -1, 1_000)
+        tasks = await self.mill.store.reader.tasks("default", run_id, -1, 1_000)
         return sum(task.failures for task in tasks), sum(task.losses for task in tasks)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -55,13 +55,13 @@ class Mill:
 
     async def task(self, run_id: RunId, position: int = 0) -> TaskRun:
         """One task as it is stored."""
-        (task,) = await self.store.reader.tasks(run_id, position - 1, 1)
+        (task,) = await self.store.reader.tasks("default", run_id, position - 1, 1)
         return task
 
     async def ended(self, run_id: RunId) -> Run:
         """The run, once it has ended."""
         for _ in range(500):
-            run = await self.store.reader.run(run_id)
+            run = await self.store.reader.run("default", run_id)
             if run.ended_at is not None:
                 return run
             await asyncio.sleep(0.02)
@@ -77,6 +77,7 @@ async def a_mill(
     config: SchedulerConfig | None = None,
     address: str = "127.0.0.1:0",
     store: Store | None = None,
+    services: Sequence[Any] = (),
     **gateway: Any,
 ) -> AsyncIterator[Mill]:
     """A mill behind `address`, in the clear unless `gateway` says otherwise."""
@@ -93,7 +94,8 @@ async def a_mill(
         config=config or SchedulerConfig(),
     )
     duties = asyncio.create_task(scheduler.run())
-    server = GatewayServer(scheduler, address, handlers=[query_handler(store, clock)], **gateway)
+    handlers = [query_handler(store, clock), *services]
+    server = GatewayServer(scheduler, address, handlers=handlers, **gateway)
     await server.start()
     try:
         yield Mill(scheduler, store, bus, server.address)
@@ -108,11 +110,12 @@ async def a_mill(
 class Stranger:
     """A worker's end of a stream in the hands of the test: bytes out, messages in."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, credential: str = "") -> None:
         self._channel = grpc.aio.insecure_channel(
             address, options=[("grpc.max_send_message_length", -1)]
         )
-        self._call = self._channel.stream_stream(ATTACH)()
+        shown = [("authorization", f"Bearer {credential}")] if credential else []
+        self._call = self._channel.stream_stream(ATTACH)(metadata=shown)
 
     async def say(self, message: WorkerMessage) -> None:
         """Send one message."""
@@ -164,9 +167,9 @@ class Stranger:
 
 
 @asynccontextmanager
-async def a_stranger(mill: Mill, **hello: Any) -> AsyncIterator[Stranger]:
+async def a_stranger(mill: Mill, credential: str = "", **hello: Any) -> AsyncIterator[Stranger]:
     """A stream on which Hello has been said."""
-    stranger = Stranger(mill.address)
+    stranger = Stranger(mill.address, credential)
     await stranger.say(Hello(**({"worker": "stranger", "slots": 4} | hello)))
     try:
         yield stranger

@@ -118,14 +118,14 @@ class Mill:
         return started.run_id
 
     async def run(self, run_id: RunId) -> Run:
-        return await self.store.reader.run(run_id)
+        return await self.store.reader.run("default", run_id)
 
     async def task(self, run_id: RunId, position: int = 0) -> TaskRun:
-        (task,) = await self.store.reader.tasks(run_id, position - 1, 1)
+        (task,) = await self.store.reader.tasks("default", run_id, position - 1, 1)
         return task
 
     async def states(self, run_id: RunId) -> list[str]:
-        tasks = await self.store.reader.tasks(run_id, -1, 100_000)
+        tasks = await self.store.reader.tasks("default", run_id, -1, 100_000)
         return [task.state.value for task in tasks]
 
     async def ended(self, run_id: RunId, seconds_max: float = 600) -> Run:

@@ -132,7 +132,7 @@ async def test_a_running_task_is_cancelled_however_often_the_word_is_lost(
     await stage.begun(1)
     stage.broker.copies = lambda topic, _: 0 if topic == "answers" else 1
 
-    await runs.cancel(stage.mill.store, stage.mill.bus, run_id)
+    await runs.cancel(stage.mill.store, stage.mill.bus, "default", run_id)
     await stage.mill.clock.sleep(5)
     stage.broker.copies = lambda _topic, _kind: 1
     run = await stage.mill.ended(run_id, 10)
@@ -149,7 +149,7 @@ async def test_what_nobody_has_begun_is_cancelled_at_once(stage: BrokerMill) -> 
     await stage.until(run_id, TaskState.RUNNING)
     await stage.mill.clock.sleep(1)
 
-    await runs.cancel(stage.mill.store, stage.mill.bus, run_id)
+    await runs.cancel(stage.mill.store, stage.mill.bus, "default", run_id)
     await stage.mill.ended(run_id, 0.5)
     stage.broker.copies = lambda _topic, _kind: 1
     await stage.mill.clock.sleep(5)
@@ -195,7 +195,7 @@ async def test_output_and_progress_reach_the_store_and_the_scheduler(stage: Brok
     await stage.mill.clock.sleep(2)
 
     task = await stage.mill.task(run_id)
-    logs = await stage.mill.store.reader.logs(task.key)
+    logs = await stage.mill.store.reader.logs("default", task.key)
     progress = stage.mill.scheduler.progress()
 
     assert logs == {1: "one runs t\n"}

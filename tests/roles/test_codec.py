@@ -89,6 +89,9 @@ assignments = st.builds(
     results=st.dictionaries(words, data, max_size=3),
     attempt_seconds=seconds,
     heartbeat_seconds=seconds,
+    secrets=st.dictionaries(words, words, max_size=2),
+    secrets_trouble=words,
+    task_token=words,
 )
 reports = st.builds(ProgressReport, tokens, st.floats(0, 1), words)
 worker_messages = st.one_of(

@@ -75,7 +75,7 @@ async def test_a_run_is_shown_as_it_stands(mill: Mill, client: Client) -> None:
         "RUNNING",
     )
     assert (run.open_tasks, run.generation, run.HasField("ended_at")) == (1, 1, False)
-    stored = await mill.store.reader.run(run_id)
+    stored = await mill.store.reader.run("default", run_id)
     assert run.created_at.ToMicroseconds() == stored.created_at
 
 

@@ -16,6 +16,7 @@ import trustme
 from tests.roles.gateway_stage import a_mill
 from tests.roles.test_worker_grpc import hello_then_silence
 from tidemill.domain.errors import InvalidInput
+from tidemill.gateway.gates import SharedTokens
 from tidemill.gateway.security import TokenFile, Tokens, server_credentials
 from tidemill.protocol.codec import ATTACH
 from tidemill.protocol.generated import query_pb2, worker_pb2
@@ -35,7 +36,7 @@ SERVICES = [
 ]
 METHODS = [f"/{one.full_name}/{method.name}" for one in SERVICES for method in one.methods]
 STRANGERS = ["/tidemill.query.v1.Query/NoSuchMethod", "/no.such.Service/Method"]
-GOOD = Tokens(["s3cret-one", "s3cret-two"])
+GOOD = SharedTokens(Tokens(["s3cret-one", "s3cret-two"]))
 
 
 @dataclass(frozen=True)
@@ -97,13 +98,13 @@ def test_the_services_are_the_ones_that_are_known() -> None:
 async def test_no_method_of_any_service_answers_without_a_token(
     method: str, token: str | None
 ) -> None:
-    async with a_mill(tokens=GOOD) as mill:
+    async with a_mill(gate=GOOD) as mill:
         assert await call(mill.address, method, token) is grpc.StatusCode.UNAUTHENTICATED
 
 
 @pytest.mark.parametrize("method", METHODS)
 async def test_every_method_answers_whoever_has_a_token(method: str) -> None:
-    async with a_mill(tokens=GOOD) as mill:
+    async with a_mill(gate=GOOD) as mill:
         code = await call(mill.address, method, "Bearer s3cret-two")
 
     # An empty request lacks something, except where everything has a default.
@@ -112,21 +113,21 @@ async def test_every_method_answers_whoever_has_a_token(method: str) -> None:
 
 
 async def test_two_tokens_in_one_call_are_refused() -> None:
-    async with a_mill(tokens=GOOD) as mill:
+    async with a_mill(gate=GOOD) as mill:
         code = await call(mill.address, METHODS[0], "Bearer wrong", "Bearer s3cret-one")
 
     assert code is grpc.StatusCode.UNAUTHENTICATED
 
 
 async def test_a_token_opens_a_plaintext_port_on_loopback() -> None:
-    async with a_mill(tokens=GOOD) as mill:
+    async with a_mill(gate=GOOD) as mill:
         word = await first_word(mill.address, read_security(token="s3cret-one"))
 
     assert isinstance(word, Welcome)
 
 
 async def test_a_wrong_token_ends_the_worker_with_a_clear_message() -> None:
-    async with a_mill(tokens=GOOD) as mill:
+    async with a_mill(gate=GOOD) as mill:
         with pytest.raises(WorkerRefused) as refused:
             await first_word(mill.address, read_security(token="wrong"))
 
@@ -134,7 +135,7 @@ async def test_a_wrong_token_ends_the_worker_with_a_clear_message() -> None:
 
 
 async def test_a_missing_token_is_named() -> None:
-    async with a_mill(tokens=GOOD) as mill:
+    async with a_mill(gate=GOOD) as mill:
         with pytest.raises(WorkerRefused, match="wants a token"):
             await first_word(mill.address)
 
@@ -146,7 +147,7 @@ async def test_a_unix_socket_needs_no_token(tmp_path: Path) -> None:
 
 async def test_tls_and_token_together_let_a_worker_in(server: Papers) -> None:
     credentials = server_credentials(server.certificate, server.key)
-    async with a_mill(credentials=credentials, tokens=GOOD) as mill:
+    async with a_mill(credentials=credentials, gate=GOOD) as mill:
         security = read_security(ca=server.authority, token="s3cret-one")
 
         assert isinstance(await first_word(mill.address, security), Welcome)
@@ -231,7 +232,7 @@ def test_a_token_file_that_goes_away_leaves_the_tokens_in_force(tmp_path: Path) 
 async def test_a_token_that_is_withdrawn_ends_the_streams_it_opened(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     file.write_text("old-token\n")
-    async with a_mill(tokens=TokenFile(file)) as mill:
+    async with a_mill(gate=SharedTokens(TokenFile(file))) as mill:
         link = GrpcLink(mill.address, read_security(token="old-token"))
         answers = link.open(_hello_then_pings())
         await anext(aiter(answers))

@@ -201,7 +201,11 @@ async def test_fault_23_after_ten_minutes_without_any_scheduler_everything_goes_
         run = await mill.ended(run_id)
 
     assert run.state is RunState.SUCCEEDED
-    assert [task.losses for task in await mill.store.reader.tasks(run_id, -1, 10)] == [0, 0, 0]
+    assert [task.losses for task in await mill.store.reader.tasks("default", run_id, -1, 10)] == [
+        0,
+        0,
+        0,
+    ]
 
 
 @on_a_mill

@@ -73,7 +73,7 @@ async def test_a_reserved_worker_is_freed_when_its_suspect_is_gone(mill: Mill) -
     await mill.clock.sleep(12)
     await mill.start(a_step("normal"))
 
-    await runs.cancel(mill.store, mill.bus, suspect)
+    await runs.cancel(mill.store, mill.bus, "default", suspect)
     await worker.succeed(long)
 
     assert (await worker.assignment(5)).task in {"normal", "suspect"}

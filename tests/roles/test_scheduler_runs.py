@@ -85,7 +85,7 @@ async def test_a_failed_attempt_is_tried_again_after_its_backoff_and_not_before(
     assert (second.token.epoch, second.attempt) == (2, 2)
     await worker.succeed(second.token)
     assert (await mill.ended(run_id)).state == "SUCCEEDED"
-    (first,) = await mill.store.reader.attempts(TaskKey(run_id, 0))
+    (first,) = await mill.store.reader.attempts("default", TaskKey(run_id, 0))
     assert (first.epoch, first.reason) == (1, Reason.FAILED)
 
 
@@ -202,7 +202,7 @@ async def test_a_cancelled_run_ends_when_its_workers_have_confirmed(mill: Mill) 
     run_id = await mill.start(*a_chain(3))
     await worker.assignment()
 
-    await runs.cancel(mill.store, mill.bus, run_id)
+    await runs.cancel(mill.store, mill.bus, "default", run_id)
     await mill.clock.sleep(2)
     assert await mill.states(run_id) == ["CANCELLING", "CANCELLED", "CANCELLED"]
     await worker.confirm_cancel()
@@ -213,10 +213,10 @@ async def test_a_cancelled_run_ends_when_its_workers_have_confirmed(mill: Mill) 
 @on_a_mill
 async def test_cancelling_again_or_too_late_is_harmless(mill: Mill) -> None:
     run_id = await mill.start(a_step("a"))
-    await runs.cancel(mill.store, mill.bus, run_id)
+    await runs.cancel(mill.store, mill.bus, "default", run_id)
     await mill.ended(run_id)
 
-    run = await runs.cancel(mill.store, mill.bus, run_id)
+    run = await runs.cancel(mill.store, mill.bus, "default", run_id)
 
     assert run.state == "CANCELLED"
 
@@ -224,7 +224,9 @@ async def test_cancelling_again_or_too_late_is_harmless(mill: Mill) -> None:
 @on_a_mill
 async def test_cancelling_a_run_that_does_not_exist_is_not_found(mill: Mill) -> None:
     with pytest.raises(NotFound, match="no run"):
-        await runs.cancel(mill.store, mill.bus, RunId("01980000-0000-7000-8000-00000000ffff"))
+        await runs.cancel(
+            mill.store, mill.bus, "default", RunId("01980000-0000-7000-8000-00000000ffff")
+        )
 
 
 @on_a_mill
@@ -235,7 +237,7 @@ async def test_a_replayed_dead_letter_reopens_its_run(mill: Mill) -> None:
     await worker.fail((await worker.assignment()).token)
     await mill.ended(run_id)
 
-    run = await dead_letters.replay(mill.store, mill.bus, TaskKey(run_id, 0))
+    run = await dead_letters.replay(mill.store, mill.bus, "default", TaskKey(run_id, 0))
     assert (run.state, run.generation) == ("RUNNING", 2)
     again = await worker.assignment()
     assert (again.token.epoch, again.attempt) == (2, 1)
@@ -243,7 +245,7 @@ async def test_a_replayed_dead_letter_reopens_its_run(mill: Mill) -> None:
     await worker.succeed((await worker.assignment()).token)
 
     assert (await mill.ended(run_id)).state == "SUCCEEDED"
-    (attempt,) = await mill.store.reader.attempts(TaskKey(run_id, 0))
+    (attempt,) = await mill.store.reader.attempts("default", TaskKey(run_id, 0))
     assert attempt.reason == Reason.EXHAUSTED
 
 
@@ -259,7 +261,7 @@ async def test_a_replay_of_a_stopped_run_takes_up_what_was_cancelled(mill: Mill)
     await worker.confirm_cancel()
     await mill.ended(run_id)
 
-    await dead_letters.replay(mill.store, mill.bus, TaskKey(run_id, 0))
+    await dead_letters.replay(mill.store, mill.bus, "default", TaskKey(run_id, 0))
     await worker.succeed(*(one.token for one in await worker.assignments(2)))
     await worker.succeed((await worker.assignment()).token)
 
@@ -271,7 +273,7 @@ async def test_only_a_dead_letter_can_be_replayed(mill: Mill) -> None:
     run_id = await mill.start(a_step("a"))
 
     with pytest.raises(Conflict, match="only a FAILED task can be replayed; this one is READY"):
-        await dead_letters.replay(mill.store, mill.bus, TaskKey(run_id, 0))
+        await dead_letters.replay(mill.store, mill.bus, "default", TaskKey(run_id, 0))
 
 
 @on_a_mill
@@ -321,7 +323,7 @@ async def test_wrong_input_is_refused_and_nothing_is_stored(mill: Mill) -> None:
     with pytest.raises(InvalidInput, match="n"):
         await runs.start(mill.store, mill.bus, mill.entropy, [good, bad])
 
-    assert await mill.store.reader.find_runs("01", 10) == []
+    assert await mill.store.reader.find_runs("default", "01", 10) == []
 
 
 @on_a_mill

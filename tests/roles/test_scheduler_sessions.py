@@ -161,7 +161,7 @@ async def test_a_goodbye_hands_everything_back_unspent(mill: Mill) -> None:
 
     task = await mill.task(run_id)
     assert (again.attempt, task.failures, task.losses) == (1, 0, 0)
-    (attempt,) = await mill.store.reader.attempts(TaskKey(run_id, 0))
+    (attempt,) = await mill.store.reader.attempts("default", TaskKey(run_id, 0))
     assert attempt.reason == Reason.RELEASED
 
 
@@ -310,7 +310,7 @@ async def test_output_of_an_attempt_is_kept_also_when_its_worker_dies(mill: Mill
     worker.hang_up()
     await mill.clock.sleep(1)
 
-    assert await mill.store.reader.logs(TaskKey(run_id, 0)) == {1: "one\ntwo\n"}
+    assert await mill.store.reader.logs("default", TaskKey(run_id, 0)) == {1: "one\ntwo\n"}
 
 
 @on_a_mill

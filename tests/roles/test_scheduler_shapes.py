@@ -67,7 +67,7 @@ async def test_a_wide_fan_out_cancelled_holds_no_other_run_up(mill: Mill) -> Non
     await worker.succeed((await worker.assignment()).token)
     held = await worker.assignments(5)
 
-    await runs.cancel(mill.store, mill.bus, run_id)
+    await runs.cancel(mill.store, mill.bus, "default", run_id)
     assert sorted(await worker.confirm_cancel()) == sorted(one.token for one in held)
     assert await _small_run_overtakes(mill, worker, run_id)
 

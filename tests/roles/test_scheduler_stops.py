@@ -46,7 +46,7 @@ async def test_whoever_cancels_a_run_its_workers_are_asked_to_stop_at_once(mill:
         tokens = {one.token for one in await worker.assignments(RUNS)}
 
         for run_id in begun:
-            await runs.cancel(mill.store, mill.bus, run_id)
+            await runs.cancel(mill.store, mill.bus, "default", run_id)
 
         assert await asked_to_stop(worker, RUNS) == tokens
 

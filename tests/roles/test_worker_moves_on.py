@@ -73,13 +73,13 @@ class Mill:
         """Wait until so many tasks have written something: their worker has them for sure."""
         for position in range(positions):
             for _ in range(1_000):
-                if await self.store.reader.logs(TaskKey(run_id, position)):
+                if await self.store.reader.logs("default", TaskKey(run_id, position)):
                     break
                 await asyncio.sleep(0.02)
 
     async def ended(self, run_id: RunId) -> Run:
         for _ in range(1_500):
-            run = await self.store.reader.run(run_id)
+            run = await self.store.reader.run("default", run_id)
             if run.ended_at is not None:
                 return run
             await asyncio.sleep(0.02)
@@ -142,6 +142,7 @@ async def a_worker(addresses: list[str]) -> AsyncIterator[asyncio.subprocess.Pro
         await process.wait()
 
 
+@pytest.mark.alone
 async def test_a_worker_takes_its_running_attempts_to_another_scheduler(mill: Mill) -> None:
     sleeps = [a_script(f"t{number}", "print('begun'); time.sleep(5)") for number in range(4)]
     async with a_worker(mill.addresses):
@@ -158,7 +159,7 @@ async def test_a_worker_takes_its_running_attempts_to_another_scheduler(mill: Mi
 
     assert (second is not first, moved < MOVE_SECONDS_MAX) == (True, True)
     assert run.state is RunState.SUCCEEDED
-    tasks = await mill.store.reader.tasks(run.id, -1, 10)
+    tasks = await mill.store.reader.tasks("default", run.id, -1, 10)
     assert {(task.epoch, task.failures, task.losses) for task in tasks} == {(1, 0, 0)}
     kinds = [fact.type for fact in await mill.facts()]
     assert kinds.count(FactType.TASK_STARTED) == 4
@@ -180,7 +181,7 @@ async def test_what_was_finished_while_nobody_listened_is_committed_once(
         await first.kill()
         run = await mill.ended(started.run_id)
 
-    (stored,) = await mill.store.reader.tasks(run.id, -1, 10)
+    (stored,) = await mill.store.reader.tasks("default", run.id, -1, 10)
     assert (stored.state, stored.epoch, stored.losses) == (TaskState.SUCCEEDED, 1, 0)
     kinds = [fact.type for fact in await mill.facts()]
     assert (kinds.count(FactType.TASK_STARTED), kinds.count(FactType.TASK_COMPLETED)) == (1, 1)

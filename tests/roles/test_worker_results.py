@@ -13,6 +13,7 @@ import pytest
 
 from tests.roles.worker_stage import Doing, a_token, an_assignment
 from tidemill.domain.events import Failed, Succeeded
+from tidemill.domain.masking import Masking
 from tidemill.sdk.context import Context, FakeVoice, FinalError, RetryLater
 from tidemill.worker.execute import execute
 from tidemill.worker.executor import Call, Executor
@@ -140,7 +141,7 @@ async def run(doing: Executor | None, **fields: Any) -> Succeeded | Failed:
     context = Context(token=a_token(), workflow="w", task="t", attempt=1, voice=FakeVoice())
     executors = {"do": doing} if doing else {}
     assignment = an_assignment(**fields)
-    return await asyncio.create_task(execute(assignment, executors, context, LIMIT))
+    return await asyncio.create_task(execute(assignment, executors, context, LIMIT, Masking()))
 
 
 async def raising(error: BaseException) -> Failed:

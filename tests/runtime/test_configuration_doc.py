@@ -23,6 +23,7 @@ def table() -> str:
 
 def _row(one: Setting) -> str:
     flag = f"`{one.option}`".replace("|", "\\|") if one.option else f"`{one.variable}` only"
+    flag += "".join(f"; {role} also `{other}`" for role, other in one.also.items())
     bounds = f"{one.bounds[0]:g} to {one.bounds[1]:,.12g}" if one.bounds else ""
     roles = ", ".join(role for role in one.roles if role != LOOK)
     used = "all but worker" if LOOK in one.roles else roles

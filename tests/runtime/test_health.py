@@ -132,3 +132,18 @@ async def test_something_else_that_answers_is_told_apart() -> None:
     async with server:
         with pytest.raises(OSError, match="something else than Tidemill"):
             await ask_health(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
+
+
+async def test_a_role_is_asked_at_its_http_address_as_well() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        known = head.startswith(b"GET /health ")
+        body = b'{"status":"ok","role":"up","reasons":[],"notes":[]}' if known else b"{}"
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + body)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        answer = await ask_health(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
+
+    assert (answer.role, answer.ready) == ("up", True)

@@ -121,6 +121,9 @@ def test_no_complaint_holds_a_password(folder: Path) -> None:
 
 
 def test_roles_have_defaults_of_their_own() -> None:
-    assert resolve("scheduler", {}, {}).settings.listen == "127.0.0.1:7300"
-    assert resolve("up", {}, {}).settings.listen is None
+    assert resolve("scheduler", {}, {}).settings.listen_workers == "127.0.0.1:7300"
+    assert resolve("up", {}, {}).settings.listen_workers is None
+    assert resolve("up", {}, {}).settings.listen == "127.0.0.1:8080"
+    assert resolve("up", {}, {}).settings.auth == "single-user"
+    assert resolve("api", {}, {}).settings.auth == "identity"
     assert resolve("run", {}, {}).settings.bus == "memory:"

@@ -14,6 +14,7 @@ from tidemill.runtime.wiring import open_store
 from tidemill.runtime.worker_parts import worker_config
 from tidemill.scheduler.config import SchedulerConfig
 from tidemill.worker.config import WorkerConfig
+from tidemill.worker.library import Library
 
 
 def test_every_setting_belongs_to_a_role_and_says_what_it_means() -> None:
@@ -82,7 +83,7 @@ def test_defaults_of_the_table_are_those_of_the_roles() -> None:
     scheduler, worker = SchedulerConfig(), WorkerConfig(name="w")
 
     assert scheduler_config(Settings()) == scheduler
-    assert worker_config(Settings(name="w")) == worker
+    assert worker_config(Settings(name="w"), ["shell"], Library(), {}) == worker
 
 
 def test_the_times_of_a_session_keep_their_proportions() -> None:

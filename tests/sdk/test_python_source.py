@@ -85,9 +85,9 @@ def test_a_workflow_in_python_is_checked(tmp_path: Path) -> None:
     ("text", "suffix", "message"),
     [
         (ONE, ":flwo", 'the module has no "flwo", did you mean "flow"?'),
-        (ONE, ":number", "number is of type int, not a Workflow or a dict"),
+        (ONE, ":number", "number is of type int, not a workflow or a dict"),
         (ONE + "second = flow\n", "", "the module has several workflows, add :flow or :second"),
-        ("x = 1\n", "", "the module has no Workflow, assign one to a name"),
+        ("x = 1\n", "", "the module has no workflow: decorate a function with @workflow"),
     ],
 )
 def test_a_wrong_name_is_refused(tmp_path: Path, text: str, suffix: str, message: str) -> None:

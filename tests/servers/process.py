@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pwd
 import shutil
@@ -181,15 +182,32 @@ class Server(ABC):
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on."""
+    """A port of the loopback interface that nobody listens on, for this process alone."""
     first = os.getpid() * 37 % len(PORTS)
     for step in range(len(PORTS)):
         port = PORTS[(first + step) % len(PORTS)]
-        with socket.socket() as probe:
-            if port not in _given and probe.connect_ex(("127.0.0.1", port)) != 0:
-                _given.add(port)
-                return port
+        if port not in _given and not _listened_on(port) and _reserve(port):
+            return port
     raise RuntimeError("no port is free")
+
+
+def _listened_on(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _reserve(port: int) -> bool:
+    """Keep a port for this process until its end: tests run side by side."""
+    folder = Path(tempfile.gettempdir()) / f"tidemill-ports-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    reservation = os.open(folder / str(port), os.O_CREAT | os.O_RDWR)
+    try:
+        fcntl.flock(reservation, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(reservation)
+        return False
+    _given.add(port)
+    return True
 
 
 _given: set[int] = set()

@@ -48,7 +48,12 @@ FAULTS = {
     "client.cancel": 0.3,
     "client.replay": 0.7,
     "client.twice": 0.4,
+    "client.pause": 0.4,
+    "client.retry": 0.3,
 }
+
+LATE_COMERS = frozenset({"client.pause", "client.retry"})
+"""Drawn from a source of their own, so that older kinds keep their places in a seed."""
 
 QUIET_SHARE = 0.1
 """This share of the seeds has no faults of the machinery at all."""
@@ -59,6 +64,7 @@ class Chance:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
+        self.late = Random(seed ^ 0x9A05E)
         self.counts: Counter[str] = Counter()
         self.faults_on = True
         self._strength = self._draw_swarm()
@@ -70,8 +76,9 @@ class Chance:
         strengths = {}
         for name in FAULTS:
             machinery = not name.startswith(("task.", "client."))
-            on = self.random.random() < share
-            strength = self.random.choice((0.5, 1.0, 1.0, 2.0))
+            source = self._source(name)
+            on = source.random() < share
+            strength = source.choice((0.5, 1.0, 1.0, 2.0))
             strengths[name] = strength if on and not (quiet and machinery) else 0.0
         if strengths["bus.deleted"]:
             strengths["bus.deleted"] = float(self.random.random() < 0.2)
@@ -90,10 +97,13 @@ class Chance:
     def sometimes(self, name: str) -> bool:
         """Whether the fault strikes at this opportunity; counted when it does."""
         probability = FAULTS[name] * self._strength[name]
-        if not self.faults_on or not probability or self.random.random() >= probability:
+        if not self.faults_on or not probability or self._source(name).random() >= probability:
             return False
         self.counts[name] += 1
         return True
+
+    def _source(self, name: str) -> Random:
+        return self.late if name in LATE_COMERS else self.random
 
     def between(self, low: float, high: float) -> float:
         """A number, evenly from the range."""

@@ -22,6 +22,7 @@ FACTS_MAX = 5_000
 SLOTS = 4
 """Slots of every simulated worker."""
 
+UNFOLDING = frozenset({"PENDING", "PAUSED"})
 GRANTED = frozenset({"RUNNING", "CANCELLING"})
 
 
@@ -219,7 +220,7 @@ def check_conservation(look: Look, _steps: Sequence[Step]) -> Iterator[Violation
         workflow = look.workflows[run.workflow]
         total = len(workflow.tasks) + (workflow.output is not None)
         unwritten = total - run.next_position
-        if all_tasks[run_id] != run.next_position or (unwritten and run.state != "PENDING"):
+        if all_tasks[run_id] != run.next_position or (unwritten and run.state not in UNFOLDING):
             yield Violation("I13", f"run {run_id} has {all_tasks[run_id]} of {total} tasks")
         if (run.open, run.failed) != (open_tasks[run_id] + unwritten, dead_tasks[run_id]):
             counted = f"{open_tasks[run_id]} open and {dead_tasks[run_id]} dead tasks"
@@ -246,6 +247,25 @@ def check_bounds(look: Look, _steps: Sequence[Step]) -> Iterator[Violation]:
             yield Violation("I14", f"{worker} runs {bodies} bodies in {SLOTS} slots")
 
 
+def check_pauses(look: Look, steps: Sequence[Step]) -> Iterator[Violation]:
+    """I16: nothing of a paused run is granted, and a hold for a pause does not outlast it."""
+    for step in steps:
+        run = look.runs_before.get(step.fact.run_id)
+        granted = step.task is not None and step.fact.state == "RUNNING"
+        if granted and run is not None and run.state == "PAUSED":
+            yield Violation("I16", f"{_name(step)} is granted while its run is paused")
+    for row in look.tasks.values():
+        if row.state != "READY":
+            continue
+        run = look.runs[row.run_id]
+        if (
+            run.swept is None
+            and run.stop is None
+            and (row.hold == "paused") != (run.state == "PAUSED")
+        ):
+            yield Violation("I16", f"{row.token} is held {row.hold} in a run that is {run.state}")
+
+
 Checker = Callable[[Look, Sequence[Step]], Iterator[Violation]]
 AFTER_COMMIT: tuple[Checker, ...] = (
     check_single_outcome,
@@ -256,6 +276,7 @@ AFTER_COMMIT: tuple[Checker, ...] = (
     check_budgets,
     check_conservation,
     check_bounds,
+    check_pauses,
 )
 
 

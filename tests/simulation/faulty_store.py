@@ -21,7 +21,7 @@ from tidemill.domain.errors import CommitUnknown, Unavailable
 from tidemill.domain.identifiers import SessionId
 from tidemill.ports.store import Claim, Payloads, Reader, Transaction, Watch
 
-READING_VERBS = frozenset({"lock", "lock_states", "lock_untold", "claim", "peek"})
+READING_VERBS = frozenset({"lock", "lock_states", "lock_ready", "lock_untold", "claim", "peek"})
 
 Answer = TypeVar("Answer")
 
@@ -72,6 +72,10 @@ class NodeStore:
             hold.release()
         await self._faults.after_read()
         return answer
+
+    def alarm(self) -> str:
+        """Nothing: what the server has committed it keeps."""
+        return ""
 
     async def migrate(self) -> None:
         """Nothing: the simulation has migrated the store."""

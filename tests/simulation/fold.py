@@ -27,8 +27,10 @@ TASK_MOVES = {
 }
 RUN_MOVES = {
     "": ("PENDING", "RUNNING"),
-    "PENDING": ("RUNNING",),
-    "RUNNING": ("SUCCEEDED", "FAILED", "CANCELLED", "RUNNING"),  # to itself by a replay
+    "PENDING": ("RUNNING", "PAUSED"),
+    # To itself by a replay.
+    "RUNNING": ("SUCCEEDED", "FAILED", "CANCELLED", "RUNNING", "PAUSED"),
+    "PAUSED": ("PENDING", "RUNNING", "SUCCEEDED", "FAILED", "PAUSED"),
     "FAILED": ("RUNNING",),
     "CANCELLED": ("RUNNING",),
 }

@@ -56,6 +56,7 @@ class Liveness:
         self._cluster = cluster
         self._database = database
         self._observer = observer
+        self.mixed_offers = False
         self._look = observer.look
         self._hub = hub
         self._wishes = wishes
@@ -117,7 +118,9 @@ class Liveness:
     def check_starts(self) -> Iterator[Violation]:
         """I10: a READY task does not wait while there is a slot for it."""
         granted = [row for row in self._look.tasks.values() if row.session_id is not None]
-        if len(granted) >= SLOTS * len(self._cluster.living("worker")):
+        # Where workers offer different functions, a slot may be free and of no use.
+        full = 1 if self.mixed_offers else len(self._cluster.living("worker"))
+        if len(granted) >= SLOTS * full:
             return
         for row in self._look.tasks.values():
             waited = (self._observer.now() - (row.ready_at or 0)) / SECOND

@@ -47,6 +47,7 @@ class RunRow(NamedTuple):
     next_position: int
     stop: str | None
     quarantine: str | None
+    swept: int | None
 
 
 class SessionRow(NamedTuple):
@@ -65,7 +66,7 @@ TASKS = (
 )
 RUNS = (
     "SELECT id, namespace, workflow, state, generation, open, failed, next_position, stop, "
-    "quarantine FROM run"
+    "quarantine, swept FROM run"
 )
 SESSIONS = "SELECT id, worker, slots, expires_at, closed_at FROM session"
 OUTBOX = "SELECT number, facts FROM outbox WHERE number > ? ORDER BY number"

@@ -103,7 +103,11 @@ class BrokerHub:
         groups = [queue for (name, _), queue in self._queues.items() if name == topic]
         if not groups:
             self._unread.setdefault(topic, []).append(message)
-        for queue in (*groups, *self._followers.get(topic, ())):
+        for queue in groups:
+            self._deliver(queue, message)
+        for queue in self._followers.get(topic, ()):
+            if self.sometimes("broker.cut"):
+                queue.cut()
             self._deliver(queue, message)
 
     def group(self, topic: str, name: str) -> Queue:

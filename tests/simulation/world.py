@@ -34,10 +34,13 @@ from tests.simulation.workload import (
     Client,
     ScriptedExecutor,
     SimulatedExecutor,
+    Submission,
     draw_submissions,
+    with_functions,
     without_clocks,
 )
-from tidemill.engine import runs
+from tidemill.domain.routes import PYTHON
+from tidemill.engine import preparing
 from tidemill.gateway.broker_gateway import BrokerGateway
 from tidemill.notifier.relay import Relay, RelayConfig
 from tidemill.protocol.messages import SchedulerMessage, WorkerMessage
@@ -54,6 +57,12 @@ RELAYS = 2
 CLIENTS = 2
 BROKER_WORLD_EVERY = 5
 """In one seed of so many, some or all workers are behind a broker."""
+
+OFFERS_WORLD_EVERY = 3
+"""In one seed of so many, tasks call functions that not every worker offers."""
+
+OFFERED = (("sim:a", "sim:b"), ("sim:a",), ("sim:b",))
+"""By the number of the worker."""
 
 SECONDS_MAX = 600.0
 STEPS_MAX = 400_000
@@ -110,7 +119,7 @@ class World:
         self.cluster = Cluster(self.loop, self.chance, self.journal)
         self.nemesis = Nemesis(self.cluster, self.network, self.database)
         # Small bounds make small runs take the ways that only large ones take otherwise.
-        runs.COMMIT_ROWS_MAX = self.chance.random.choice((4, 10, 2_000))
+        preparing.COMMIT_ROWS_MAX = self.chance.random.choice((4, 10, 2_000))
         self._config = SchedulerConfig(
             turn_rows_max=self.chance.random.choice((3, 10, 1_000)),
             turn_items_max=self.chance.random.choice((2, 1_000)),
@@ -118,13 +127,18 @@ class World:
             assignment_bytes_max=self.chance.random.choice((700, 4_000_000)),
             outgoing_messages_max=self.chance.random.choice((5, 1_000)),
         )
-        self.wishes = draw_submissions(self.chance)
-        if calm is not None:
-            self.wishes = [without_clocks(wish) for wish in self.wishes]
+        self._mixed_offers = calm is None and seed % OFFERS_WORLD_EVERY == 1
+        self.wishes = self._draw_wishes()
         self.observer = Observer(self._query, self.clock.now, self.wishes, self.journal)
         self.nemesis.bodies = self.observer.executions.bodies
         self._log = _Listener(self)
         self._over: asyncio.Future[None] = self.loop.create_future()
+
+    def _draw_wishes(self) -> list[Submission]:
+        wishes = draw_submissions(self.chance)
+        if self.calm is not None:
+            wishes = [without_clocks(wish) for wish in wishes]
+        return [with_functions(wish) for wish in wishes] if self._mixed_offers else wishes
 
     def run(self) -> Outcome:
         """Live through both phases."""
@@ -157,6 +171,7 @@ class World:
             self.broker.mend()
         self.cluster.mend()
         liveness = Liveness(self.observer, self.hub, self.wishes, self.cluster, self.database)
+        liveness.mixed_offers = self._mixed_offers
         await liveness.watch()
 
     def _populate(self) -> None:
@@ -190,15 +205,20 @@ class World:
         kind = SimulatedExecutor if self.calm is None else ScriptedExecutor
         executor = kind(node, clock, self.chance, self.observer.executions)
         executor.killers = {wish.workflow.name: wish.killer for wish in self.wishes}
-        config = WorkerConfig(name=node.name, slots=SLOTS, queues=QUEUES)
+        number = int(node.name.partition(".")[0][-1])
+        if self._mixed_offers:
+            executor.functions = OFFERED[number]
+        functions = {} if executor.functions is None else {PYTHON: executor.functions}
+        config = WorkerConfig(name=node.name, slots=SLOTS, queues=QUEUES, functions=functions)
+        executors = {EXECUTOR: executor, PYTHON: executor}
         worker: Worker | BrokerWorker
-        if self.broker is not None and int(node.name.partition(".")[0][-1]) < self._behind_broker:
+        if self.broker is not None and number < self._behind_broker:
             broker = SimBroker(self.broker, node)
-            worker = BrokerWorker(config, broker, {EXECUTOR: executor}, clock, entropy)
+            worker = BrokerWorker(config, broker, executors, clock, entropy)
             spy_on(broker, worker, self.observer.executions)
         else:
             link = _SpiedLink(self, node)
-            worker = Worker(config, [link], {EXECUTOR: executor}, clock, entropy)
+            worker = Worker(config, [link], executors, clock, entropy)
         self.nemesis.drains[node] = lambda: node.spawn(worker.drain(2.0))
         await worker.run()
 

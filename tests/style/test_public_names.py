@@ -18,7 +18,11 @@ PUBLIC = [
     "Timeouts",
     "TriggerRule",
     "Workflow",
+    "WorkflowFailed",
     "context",
+    "secret",
+    "task",
+    "workflow",
 ]
 HEAVY = ("asyncpg", "click", "grpc", "httpx", "jsonschema_rs", "rich", "sqlite3", "yaml")
 

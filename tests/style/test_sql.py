@@ -12,9 +12,13 @@ RUNS_SQL = {"execute", "executemany", "executescript", "fetch", "fetchrow", "fet
 SQLITE = load_queries("tidemill.stores.sqlite")
 POSTGRES = load_queries("tidemill.stores.postgres")
 
+# How a batch travels is the business of each database.
+ONLY_POSTGRES = {"add_runs_alike", "add_tasks_alike"}
+
 
 def test_both_dialects_have_the_same_queries() -> None:
-    assert set(SQLITE) == set(POSTGRES)
+    assert set(POSTGRES) - set(SQLITE) == ONLY_POSTGRES
+    assert set(SQLITE) - set(POSTGRES) == set()
 
 
 def test_every_query_is_used() -> None:

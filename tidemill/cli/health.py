@@ -12,7 +12,13 @@ from tidemill.cli.output import say
 @click.argument("endpoint", metavar="HOST:PORT")
 @json_option
 def health(endpoint: str, as_json: bool) -> int:
-    """Ask the role whose --health is HOST:PORT; exit 0 when it is ready, 1 when it is not."""
+    """Ask the role at HOST:PORT; exit 0 when it is ready, 1 when it is not.
+
+    HOST:PORT is its --health, or the --listen of `up` and `api`.
+
+    \b
+    tidemill health 127.0.0.1:8080
+    """
     return complete(_health(endpoint, as_json))
 
 

@@ -65,8 +65,9 @@ def _flag(one: Setting, role: str | None) -> Callable[[Command], Command]:
     text = f"{one.help[0].upper()}{one.help[1:]}.{told}"
     if one.kind is TRUTH:
         return click.option(one.option, one.name, is_flag=True, help=text)
+    flags = [one.option, one.also[role]] if role in one.also else [one.option]
     return click.option(
-        one.option,
+        *flags,
         one.name,
         multiple=one.kind.many,
         metavar=one.metavar,
@@ -113,46 +114,46 @@ def absolute(imports: Iterable[str]) -> tuple[str, ...]:
     return tuple(str(Path(name).resolve()) if name.endswith(".py") else name for name in imports)
 
 
-def read_input(text: str | None) -> Any:
-    """The run's input: JSON, or @file for a file that holds JSON; {} when not given."""
+def read_input(text: str | None, option: str = "--input") -> Any:
+    """The value of an option: JSON, or @file for a file that holds JSON; {} when not given."""
     import msgspec
 
     if text is None:
         return {}
-    data = _file_bytes(Path(text[1:])) if text.startswith("@") else text.encode()
+    data = _file_bytes(Path(text[1:]), option) if text.startswith("@") else text.encode()
     if len(data) > INPUT_BYTES_MAX:
-        raise _wrong_input(f"is larger than {INPUT_BYTES_MAX:,} bytes")
+        raise _wrong(option, f"is larger than {INPUT_BYTES_MAX:,} bytes")
     try:
         value = msgspec.json.decode(data)
         json.loads(data, object_pairs_hook=_without_doubles)
     except msgspec.DecodeError as error:
-        raise _wrong_input(
-            f"is not JSON ({error}); write --input '{{\"name\": 1}}' or --input @file.json"
-        ) from error
+        form = f"write {option} '{{\"name\": 1}}' or {option} @file.json"
+        raise _wrong(option, f"is not JSON ({error}); {form}") from error
     except RecursionError as error:
-        raise _wrong_input("is nested too deeply") from error
+        raise _wrong(option, "is nested too deeply") from error
+    except _NamedTwice as error:
+        raise _wrong(option, f"has the name {error} twice in one object: remove one") from error
     return value
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> None:
+class _NamedTwice(Exception):
     """Of two values for one name, one would be lost without a word."""
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> None:
     seen = set[str]()
     for name, _ in pairs:
         if name in seen:
-            raise _wrong_input(f"has the name {json.dumps(name)} twice in one object: remove one")
+            raise _NamedTwice(json.dumps(name))
         seen.add(name)
 
 
-def _file_bytes(path: Path) -> bytes:
+def _file_bytes(path: Path, option: str) -> bytes:
     try:
         with path.open("rb") as file:
             return file.read(INPUT_BYTES_MAX + 1)
     except OSError as error:
-        raise _wrong_input(f"cannot be read: {error}") from error
-
-
-def _wrong_input(message: str) -> InvalidInput:
-    return _wrong("--input", message)
+        raise _wrong(option, f"cannot be read: {error}") from error
 
 
 def _wrong(option: str, message: str) -> InvalidInput:

@@ -35,7 +35,7 @@ def command(words: str) -> str:
         return f"tidemill {words}"
     options = [
         f" --{name} {shlex.quote(mask_url(context.params[name]))}"
-        for name in ("store", "config")
+        for name in ("server", "context", "namespace", "store", "config")
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     ]
     return f"tidemill {words}{''.join(options)}"

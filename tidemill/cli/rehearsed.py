@@ -28,6 +28,7 @@ def load_rehearsed(name: str, imports: Iterable[str] = ()) -> LoadedFile:
         return load_file(name, further)
     loaded = load_definition(name)
     definition = msgspec.to_builtins(loaded.workflow)
-    if problems := further(definition, dict.fromkeys([name], loaded.imports[0])):
+    first, *others = loaded.imports
+    if problems := further(definition, {name: first} | {each: each for each in others}):
         raise InvalidWorkflow(problems, source=name)
     return loaded

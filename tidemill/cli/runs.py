@@ -2,60 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from typing import Any
+
 import click
 
-from tidemill.cli.options import complete, json_option, store_option
+from tidemill.cli.link import Link, link_options
+from tidemill.cli.options import json_option
 from tidemill.cli.output import say, width
-from tidemill.ports.queries import RunQuery
-from tidemill.runtime.settings import Settings
 
-STATES = ("PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED")
+STATES = ("PENDING", "RUNNING", "PAUSED", "SUCCEEDED", "FAILED", "CANCELLED")
+KINDS = ("run", "job", "steps", "dag")
 
 
-@click.command(short_help="List runs, newest first.")
+@click.command()
 @click.option("--state", type=click.Choice(STATES, case_sensitive=False), multiple=True)
 @click.option("--workflow", metavar="NAME", help="Only runs of this workflow.")
 @click.option("--label", "labels", metavar="NAME=VALUE", multiple=True, help="May be repeated.")
-@click.option("--limit", type=click.IntRange(1, 1_000), default=20, show_default=True)
+@click.option("--kind", type=click.Choice(KINDS), multiple=True, help="The shape asked for.")
+@click.option("--text", default="", help="A part of the id, the key or the workflow.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
 @json_option
-@store_option
-def runs(
-    state: tuple[str, ...],
-    workflow: str | None,
-    labels: tuple[str, ...],
-    limit: int,
-    as_json: bool,
-    settings: Settings,
-) -> None:
-    """List runs, newest first."""
-    from tidemill.domain.run import RunState
+@link_options
+def runs(labels: tuple[str, ...], limit: int, as_json: bool, link: Link, **given: Any) -> None:
+    """List runs, newest first.
 
-    chosen = tuple(RunState(each.upper()) for each in state)
-    query = RunQuery(states=chosen, workflow=workflow, limit=limit)
-    complete(_list(query, dict(map(_label, labels)), as_json, settings))
+    \b
+    tidemill runs --state failed --workflow orders
+    tidemill runs --label team=mill --json
+    """
+    for label in labels:
+        if not label.partition("=")[0] or "=" not in label:
+            raise click.BadParameter(f"{label!r} is not NAME=VALUE", param_hint="--label")
+    filters: dict[str, Any] = {name: value for name, value in given.items() if value}
+    filters["state"] = [each.upper() for each in given["state"]]
+
+    async def work(reached: Any) -> None:
+        from tidemill.cli.views.listing import print_json, run_rows
+        from tidemill.runtime.system import SystemClock
+
+        found = [run async for run in _labelled(reached, labels, limit, filters)]
+        if as_json:
+            print_json(found)
+            return
+        now = SystemClock().now()
+        for line in run_rows(found, now, served=reached.served, width=width()):
+            say(line)
+        if len(found) == limit:
+            say(f"(the newest {limit}; --limit shows more)")
+
+    link.run(work)
 
 
-def _label(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not name or not separator:
-        raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--label")
-    return name, value
-
-
-async def _list(query: RunQuery, labels: dict[str, str], as_json: bool, settings: Settings) -> None:
-    from tidemill.cli.views.listing import print_json, run_rows
-    from tidemill.runtime import inspection
-    from tidemill.runtime.requests import is_owned
-    from tidemill.runtime.system import SystemClock
-    from tidemill.runtime.wiring import reading
-
-    address, clock = settings.store, SystemClock()
-    async with reading(address, clock) as opened:
-        found = await inspection.list_runs(opened, query, labels)
-    if as_json:
-        print_json(found)
-        return
-    for line in run_rows(found, clock.now(), owned=is_owned(address), width=width()):
-        say(line)
-    if len(found) == query.limit:
-        say(f"(the newest {query.limit}; --limit shows more)")
+async def _labelled(
+    reached: Any, labels: tuple[str, ...], limit: int, filters: dict[str, Any]
+) -> AsyncIterator[Any]:
+    """Runs with all these labels; the server looks for the first one."""
+    if labels:
+        filters = {**filters, "label": labels[0]}
+    wanted = dict(label.partition("=")[::2] for label in labels)
+    count = 0
+    async for run in reached.client.runs(limit if len(wanted) < 2 else None, **filters):
+        if wanted.items() <= run.labels.items():
+            yield run
+            count += 1
+        if count == limit:
+            return

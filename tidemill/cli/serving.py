@@ -7,9 +7,9 @@ import os
 from contextlib import AbstractAsyncContextManager
 
 from tidemill.cli.interrupts import Interrupts
-from tidemill.cli.options import complete
 from tidemill.cli.output import say
 from tidemill.runtime.logging_setup import log_to_stderr
+from tidemill.runtime.loops import run_serving
 from tidemill.runtime.roles import Role
 from tidemill.runtime.settings import Settings
 from tidemill.runtime.system import SystemClock
@@ -18,7 +18,7 @@ from tidemill.runtime.system import SystemClock
 def serve(role: AbstractAsyncContextManager[Role], settings: Settings, hint: str = "") -> int:
     """Carry out a role until SIGTERM or Ctrl-C, which drain it; a second one ends it at once."""
     log_to_stderr(settings.log_level, SystemClock())
-    return complete(_serve(role, hint))
+    return run_serving(_serve(role, hint))
 
 
 async def _serve(role: AbstractAsyncContextManager[Role], hint: str) -> int:

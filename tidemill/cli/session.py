@@ -22,9 +22,9 @@ from tidemill.domain.run import RUN_ENDED, Run
 from tidemill.domain.workflow import Workflow
 from tidemill.ports.bus import Event
 from tidemill.runtime import inspection
+from tidemill.runtime.connecting import connect
 from tidemill.runtime.embedded import Embedded
 from tidemill.runtime.settings import Settings
-from tidemill.runtime.wiring import reading
 
 EARLY_FACTS_MAX = 10_000
 
@@ -103,7 +103,7 @@ class RunSession:
     async def _next_run(self, seen: set[RunId]) -> Run | None:
         """A run that was not watched yet, or that somebody has reopened since."""
         for run_id in self._in_order():
-            run = await self.system.store.reader.run(run_id)
+            run = await self.system.store.reader.run("default", run_id)
             reopened = run.state not in RUN_ENDED and run.quarantine is None
             if run_id not in seen or reopened:
                 return run
@@ -140,10 +140,10 @@ class RunSession:
     async def _conclude(self) -> list[int | None]:
         """Tell how every run ended; the exit codes are those of this session's own."""
         codes: list[int | None] = []
-        async with reading(self.system.settings.store, self.system.clock) as store:
+        async with connect(self.system.settings) as reached:
             for run_id in self._in_order():
                 several = len(self.system.active) > 1
-                code = await conclude(store, await store.reader.run(run_id), several=several)
+                code = await conclude(reached.client, run_id, several=several)
                 codes += [code] if run_id in self._own else []
         return codes
 

@@ -1,54 +1,106 @@
-"""`tidemill start`: commit a run, for the processes that serve the store."""
+"""`tidemill start`: commit a run, for the processes that serve."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
-from tidemill.cli.options import complete, read_input, settings_options
+from tidemill.cli.link import Link, link_options
+from tidemill.cli.options import json_option, read_input
 from tidemill.cli.output import command, say
-from tidemill.runtime.settings import Settings
 
 
-@click.command(short_help="Start a workflow and leave it to those who serve the store.")
-@click.argument("file")
+@click.command()
+@click.argument("workflow", metavar="FILE|NAME")
 @click.option("--input", "value", metavar="JSON|@FILE", help="The run's input.")
 @click.option("--key", metavar="TEXT", help="Start once: the same key names the same run.")
+@click.option("--label", "labels", metavar="NAME=VALUE", multiple=True, help="May be repeated.")
+@click.option("--version", type=click.IntRange(1), help="Of a deployed workflow; else the latest.")
 @click.option("--wait", is_flag=True, help="Wait for its end; exit 1 when it did not succeed.")
-@settings_options("start")
-def start(file: str, value: str | None, key: str | None, wait: bool, settings: Settings) -> int:
-    """Start the workflow in FILE and print the id of the run.
+@json_option
+@link_options
+def start(workflow: str, value: str | None, wait: bool, **given: Any) -> int:
+    """Start a workflow and print the id of the run.
 
-    On PostgreSQL schedulers pick it up; on SQLite the process that owns the store does, such as
-    `tidemill up`.
+    FILE is YAML, JSON or Python, as for `run`. NAME is a workflow that was deployed.
+
+    \b
+    tidemill start flow.yaml --input '{"kilos": 12}' --wait
+    tidemill start nightly-report --key report-2027-01-15
     """
-    from tidemill.cli.describe import load_definition
     from tidemill.domain.inputs import prepare_input
-    from tidemill.runtime.starting import Wish
 
-    loaded = load_definition(file)
-    given = read_input(value)
-    prepare_input(loaded.workflow.input, given)  # refused here, before anything is started
-    wish = Wish(workflow=loaded.workflow, input=given, imports=loaded.imports, key=key)
-    return complete(_start(wish, wait, settings))
+    link: Link = given["link"]
+    wanted, imports = _wanted(workflow)
+    value_given = read_input(value)
+    if not isinstance(wanted, str):
+        prepare_input(wanted.input, value_given)  # refused here, before anything is started
+    options = _options(given)
+
+    async def work(reached: Any) -> int:
+        started = await reached.client.start(wanted, value_given, **options)
+        followed, as_json = wait and reached.served, given["as_json"]
+        if not (followed and as_json):  # there the run as it ended is told instead
+            _tell(started, as_json)
+        if imports and reached.store is not None:
+            await _remember(reached, started.id, imports)
+        if not reached.served:
+            hint = f"{command('up')} or {command('resume')} does"
+            say(f"nobody works on the store: {hint}", err=True)
+        if not followed:
+            return 1 if wait else 0
+        from tidemill.cli.waiting import see_to_its_end
+
+        return await see_to_its_end(reached.client, started.id, as_json=as_json)
+
+    return link.run(work, changes=True, creates=True)
 
 
-async def _start(wish: Any, wait: bool, settings: Settings) -> int:
-    from tidemill.cli.conclusion import conclude
-    from tidemill.runtime.requests import is_owned
-    from tidemill.runtime.starting import start_run, until_ended
-    from tidemill.runtime.system import SystemClock
-    from tidemill.runtime.wiring import reading
+async def _remember(reached: Any, run_id: str, imports: tuple[str, ...]) -> None:
+    """Note which modules the run needs, for who goes on with it later."""
+    from tidemill.runtime.sources import Sources
 
-    started = await start_run(settings, wish)
-    say(started.run_id)
+    version_id = (await reached.client.run(run_id)).version_id
+    Sources(reached.store).remember(version_id, imports)
+
+
+def _wanted(text: str) -> tuple[Any, tuple[str, ...]]:
+    """A definition and its modules for a file or a Python object, else the name of a workflow."""
+    from tidemill.cli.describe import load_definition
+    from tidemill.sdk.python_source import names_python
+
+    if names_python(text) or Path(text).suffix or Path(text).exists():
+        loaded = load_definition(text)
+        return loaded.workflow, loaded.imports
+    return text, ()
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for name in ("key", "version"):
+        if given[name] is not None:
+            options[name] = given[name]
+    if given["labels"]:
+        options["labels"] = dict(map(label_of, given["labels"]))
+    return options
+
+
+def label_of(text: str) -> tuple[str, str]:
+    """`NAME=VALUE` taken apart."""
+    name, separator, value = text.partition("=")
+    if not name or not separator:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--label")
+    return name, value
+
+
+def _tell(started: Any, as_json: bool) -> None:
+    from tidemill.cli.views.listing import print_json
+
+    if as_json:
+        print_json(started)
+        return
+    say(started.id)
     if not started.created:
         say("this key has started it before", err=True)
-    if not is_owned(settings.store):
-        say(f"nobody works on the store: {command('up')} or {command('resume')} does", err=True)
-    if not wait:
-        return 0
-    clock = SystemClock()
-    async with reading(settings.store, clock) as store:
-        return await conclude(store, await until_ended(store, clock, started.run_id)) or 0

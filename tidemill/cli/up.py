@@ -11,7 +11,7 @@ from tidemill.runtime.settings import Settings
 @click.command(short_help="Serve everything on one machine.")
 @settings_options("up")
 def up(settings: Settings) -> int:
-    """Run scheduler, relay, gateway and workers on one machine, and what was left unfinished.
+    """Serve HTTP, scheduler, relay and workers on one machine, and what was left unfinished.
 
     Workers that die are replaced. SIGTERM or Ctrl-C grants no more tasks, lets the running ones
     finish within --grace and hands the rest back; a second one ends it at once.

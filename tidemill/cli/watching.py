@@ -75,7 +75,7 @@ class Watch:
         system, reload_at = self._system, self._system.clock.monotonic() + RELOAD_SECONDS
         while True:
             system.check()
-            run = await system.store.reader.run(self.run_id)
+            run = await system.store.reader.run("default", self.run_id)
             if run.state in RUN_ENDED or run.quarantine is not None:
                 return run
             if system.clock.monotonic() >= reload_at:
@@ -88,7 +88,7 @@ class Watch:
 
     async def _reload(self) -> None:
         """Facts may be lost on the way; the store is the truth."""
-        run = await self._system.store.reader.run(self.run_id)
+        run = await self._system.store.reader.run("default", self.run_id)
         self._model.load(await inspection.read_tasks(self._system.store, run))
 
     def _note_progress(self) -> None:

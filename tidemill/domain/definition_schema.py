@@ -14,6 +14,7 @@ _DESCRIPTIONS: dict[str, dict[str, str]] = {
     "Workflow": {
         "name": "The name under which versions of this workflow are kept.",
         "tasks": "The tasks, in any order; what they wait for makes the order.",
+        "title": "What people see instead of the name; any text.",
         "description": "What the workflow is for.",
         "labels": "Words to find runs by.",
         "input": "A JSON Schema of the run's input, an object; defaults in it are filled in.",
@@ -33,6 +34,7 @@ _DESCRIPTIONS: dict[str, dict[str, str]] = {
         "labels": "Labels that a worker must have to run the task.",
         "priority": "Higher goes first among tasks that wait in the same queue.",
         "trigger": "What the endings of the parents must be like for the task to run.",
+        "title": "What people see instead of the id; any text.",
         "description": "What the task does.",
     },
     "Source": {
@@ -40,6 +42,9 @@ _DESCRIPTIONS: dict[str, dict[str, str]] = {
         "input": "A JMESPath expression over the run's input.",
         "result": "The id of a task whose result is read; it must end first.",
         "path": "A JMESPath expression over that result; without it, the whole result.",
+        "secret": "The name of a secret: the worker looks it up, and nobody stores its value.",
+        "list": "A list, each part of which is a constant or comes from somewhere itself.",
+        "object": "An object, each field of which is a constant or comes from somewhere itself.",
     },
     "RetryPolicy": {
         "max_retries": "How many attempts may follow the first one.",

@@ -81,6 +81,14 @@ class ParentsEnded(msgspec.Struct, frozen=True):
     endings: tuple[TaskState, ...]
 
 
+class Held(msgspec.Struct, frozen=True):
+    """The run is paused: what waits for a slot waits aside."""
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """The run is resumed: what waits aside may have a slot again."""
+
+
 class StopRequested(msgspec.Struct, frozen=True):
     """The run is being stopped."""
 
@@ -108,12 +116,15 @@ Event: TypeAlias = (
     | Lost
     | Due
     | ParentsEnded
+    | Held
+    | Admitted
     | StopRequested
     | Replayed
     | Reopened
 )
 
 __all__ = [
+    "Admitted",
     "Adopted",
     "Bound",
     "CancelConfirmed",
@@ -121,6 +132,7 @@ __all__ = [
     "Event",
     "Failed",
     "Granted",
+    "Held",
     "Lost",
     "ParentsEnded",
     "Released",

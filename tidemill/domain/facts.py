@@ -19,6 +19,8 @@ class FactType(StrEnum):
 
     WORKFLOW_ACCEPTED = "workflow.accepted"  # a large run is stored, its tasks are being written
     WORKFLOW_STARTED = "workflow.started"
+    WORKFLOW_PAUSED = "workflow.paused"
+    WORKFLOW_RESUMED = "workflow.resumed"
     WORKFLOW_STOPPING = "workflow.stopping"  # the rest of the run is being cancelled
     WORKFLOW_COMPLETED = "workflow.completed"
     WORKFLOW_FAILED = "workflow.failed"
@@ -54,6 +56,8 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     losses: int = 0
     reason: str | None = None
     error: str | None = None
+    executor: str | None = None  # of a task that is ready
+    started_at: Moment | None = None  # of a task that has ended: when its last attempt began
 
 
 _encoder = msgspec.json.Encoder()

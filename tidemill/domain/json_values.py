@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from tidemill.domain.errors import Problem
 from tidemill.domain.problems import Part, format_path
@@ -13,11 +13,35 @@ JSON_DEPTH_MAX = 64
 JSON_PARTS_MAX = 5_000_000
 INTEGER_BITS_MAX = 64
 PATH_PARTS_MAX = 12
+PLAIN_DEPTH = 4
+PLAIN_PARTS = 32
+PLAIN_INTEGER_MAX = 2**63
 BAD_NUMBER = "BAD_NUMBER"
 """The code of numbers that JSON cannot hold; everything else about the value can be trusted."""
 
 # A value, the place that holds it, and its key there: the path is spelled out only for a problem.
 _Place: TypeAlias = "tuple[Any, _Place | None, Part]"
+
+
+def is_plain_json(value: Any, depth: int = PLAIN_DEPTH) -> bool:
+    """Whether a small value certainly is JSON, told quickly; False says nothing."""
+    kind = type(value)
+    if kind is str:
+        return cast(str, value).isascii()
+    if kind is int:
+        return -PLAIN_INTEGER_MAX < cast(int, value) < PLAIN_INTEGER_MAX
+    if kind is dict or kind is list:
+        return depth > 0 and len(value) <= PLAIN_PARTS and _are_plain(value, depth - 1)
+    return value is None or kind is bool or (kind is float and math.isfinite(value))
+
+
+def _are_plain(parts: dict[Any, Any] | list[Any], depth: int) -> bool:
+    if isinstance(parts, list):
+        return all(is_plain_json(part, depth) for part in parts)
+    for key, part in parts.items():
+        if type(key) is not str or not key.isascii() or not is_plain_json(part, depth):
+            return False
+    return True
 
 
 def json_problems(value: Any, root: str = "") -> Iterator[Problem]:
@@ -34,9 +58,10 @@ def json_problems(value: Any, root: str = "") -> Iterator[Problem]:
             yield Problem(path=root, message=message, code="TOO_LARGE")
             return
         level = deeper
-    if level:
-        message = f"is nested too deeply, at most {JSON_DEPTH_MAX} levels are allowed"
-        yield Problem(path=_path(level[0][1]), message=message, code="TOO_DEEP")
+        if not level:
+            return
+    message = f"is nested too deeply, at most {JSON_DEPTH_MAX} levels are allowed"
+    yield Problem(path=_path(level[0][1]), message=message, code="TOO_DEEP")
 
 
 def _value_problems(place: _Place, deeper: list[_Place]) -> Iterator[Problem]:
@@ -85,4 +110,4 @@ def _path(place: _Place | None) -> str:
     return format_path((parts if parts[0] else parts[1:])[:PATH_PARTS_MAX])
 
 
-__all__ = ["BAD_NUMBER", "json_problems"]
+__all__ = ["BAD_NUMBER", "is_plain_json", "json_problems"]

@@ -17,7 +17,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from tidemill.domain.events import Event, Granted, ParentsEnded, StopRequested, Succeeded
+from tidemill.domain.events import (
+    Admitted,
+    Due,
+    Event,
+    Granted,
+    Held,
+    ParentsEnded,
+    StopRequested,
+    Succeeded,
+)
+from tidemill.domain.fact_builders import FACT_OF_RUN_STATE, run_fact, task_fact
 from tidemill.domain.facts import Fact, FactType
 from tidemill.domain.identifiers import Moment, SessionId, TaskKey
 from tidemill.domain.plan import Node, Plan
@@ -28,27 +38,6 @@ from tidemill.domain.transitions import Transition, advance
 
 STOPPABLE = (TaskState.PENDING, TaskState.READY, TaskState.BACKOFF, TaskState.RUNNING)
 """What a run that is being stopped still has to stop."""
-
-ERROR_CHARACTERS_MAX = 1_000
-
-_FACT_OF_STATE = {
-    TaskState.PENDING: FactType.TASK_REOPENED,
-    TaskState.READY: FactType.TASK_READY,
-    TaskState.RUNNING: FactType.TASK_STARTED,
-    TaskState.BACKOFF: FactType.TASK_RETRYING,
-    TaskState.CANCELLING: FactType.TASK_CANCELLING,
-    TaskState.SUCCEEDED: FactType.TASK_COMPLETED,
-    TaskState.FAILED: FactType.TASK_FAILED,
-    TaskState.SKIPPED: FactType.TASK_SKIPPED,
-    TaskState.UPSTREAM_FAILED: FactType.TASK_UPSTREAM_FAILED,
-    TaskState.CANCELLED: FactType.TASK_CANCELLED,
-}
-_FACT_OF_RUN_STATE = {
-    RunState.PENDING: FactType.WORKFLOW_ACCEPTED,
-    RunState.SUCCEEDED: FactType.WORKFLOW_COMPLETED,
-    RunState.FAILED: FactType.WORKFLOW_FAILED,
-    RunState.CANCELLED: FactType.WORKFLOW_CANCELLED,
-}
 
 
 class Ledger:
@@ -121,6 +110,11 @@ class Ledger:
         ]
 
     @property
+    def is_paused(self) -> bool:
+        """Whether nothing of the run may be granted."""
+        return self.run.state is RunState.PAUSED
+
+    @property
     def is_stopping(self) -> bool:
         """Whether what is left of the run is being cancelled."""
         return self.run.stop is not None and self.run.state is RunState.RUNNING
@@ -136,7 +130,7 @@ class Ledger:
         # Rows that this turn writes cannot be told or stopped before the next one.
         writing = self.run.state is RunState.PENDING or bool(self.new_tasks)
         telling = bool(self._telling) or self.run.told is not None or self._more_to_tell
-        return writing or telling or self._more_to_stop
+        return writing or telling or self._more_to_stop or self.run.swept is not None
 
     # What can happen
 
@@ -145,7 +139,7 @@ class Ledger:
         task = self._tasks.get(position)
         if task is None:
             return False
-        move = advance(task, event, self.plan.nodes[task.node], self.now, self._chance())
+        move = self._move(task, event)
         if move is None:
             return False
         if isinstance(event, Succeeded) and event.result is not None:
@@ -175,6 +169,17 @@ class Ledger:
         for task in tasks:
             self.happen(task.position, StopRequested())
         self._more_to_stop = more
+
+    def sweep(self, tasks: Sequence[TaskRun], *, more: bool) -> None:
+        """Hold these READY tasks if the run is paused, admit them if not; `more` when others are
+        left behind them.
+        """
+        self.supply(tasks)
+        event = Held() if self.is_paused else Admitted()
+        for task in tasks:
+            self.happen(task.position, event)
+        swept = tasks[-1].position + 1 if more else None
+        self.run = msgspec.structs.replace(self.run, swept=swept)
 
     def reopen(self, due_at: Moment | None) -> None:
         """Let the run go on; the tasks to run again follow."""
@@ -206,11 +211,22 @@ class Ledger:
 
     def settle(self) -> None:
         """End the run if none of its tasks is open."""
-        if self.run.open == 0 and self.run.state is RunState.RUNNING:
+        if self.run.open == 0 and self.run.state in {RunState.RUNNING, RunState.PAUSED}:
             self.run = advance_run(self.run, AllEnded(), self.now)
-            self._tell_run(_FACT_OF_RUN_STATE[self.run.state])
+            self._tell_run(FACT_OF_RUN_STATE[self.run.state])
 
     # How it follows
+
+    def _move(self, task: TaskRun, event: Event) -> Transition | None:
+        node = self.plan.nodes[task.node]
+        waited = isinstance(event, Due) and event.state is TaskState.READY
+        if self.is_paused and waited:
+            event = Held()  # not held yet, and its wait does not count any more
+        move = advance(task, event, node, self.now, self._chance())
+        if move is None or not self.is_paused or move.task.state is not TaskState.READY:
+            return move
+        aside = advance(move.task, Held(), node, self.now, self._chance())
+        return move if aside is None else Transition(aside.task, move.attempt)
 
     def _record(self, before: TaskRun, move: Transition) -> None:
         after = move.task
@@ -223,9 +239,8 @@ class Ledger:
         if move.attempt is not None:
             self.attempts.append(move.attempt)
         if after.state is not before.state:
-            lost = after.losses > before.losses and after.state is TaskState.READY
-            kind = FactType.TASK_RETRYING if lost else _FACT_OF_STATE[after.state]
-            self.facts.append(self._fact(kind, after))
+            node = self.plan.nodes[after.node]
+            self.facts.append(task_fact(self.run, node, before, after, self.now))
         if after.state is TaskState.FAILED and self.plan.workflow.on_failure == "stop":
             self.stop(Reason.TASK_FAILED)
 
@@ -307,33 +322,8 @@ class Ledger:
                     below.append(self.plan.nodes[child])
                     yield child
 
-    def _fact(self, kind: FactType, task: TaskRun) -> Fact:
-        return Fact(
-            type=kind,
-            namespace=task.namespace,
-            run_id=task.run_id,
-            workflow=self.run.workflow,
-            at=self.now,
-            state=task.state,
-            generation=self.run.generation,
-            task=self.plan.nodes[task.node].id,
-            position=task.position,
-            epoch=task.epoch,
-            attempt=task.attempt,
-            failures=task.failures,
-            losses=task.losses,
-            reason=task.reason,
-            error=_error_text(task),
-        )
-
     def _tell_run(self, kind: FactType) -> None:
         self.facts.append(run_fact(self.run, kind, self.now))
-
-
-def _error_text(task: TaskRun) -> str | None:
-    if task.error is None:
-        return None
-    return f"{task.error.type}: {task.error.message}"[:ERROR_CHARACTERS_MAX]
 
 
 def new_task(run: Run, node: Node) -> TaskRun:
@@ -348,18 +338,4 @@ def new_task(run: Run, node: Node) -> TaskRun:
         waiting=len(node.parents),
         route=node.route,
         priority=node.spec.priority,
-    )
-
-
-def run_fact(run: Run, kind: FactType, now: Moment) -> Fact:
-    """A fact about the run itself."""
-    return Fact(
-        type=kind,
-        namespace=run.namespace,
-        run_id=run.id,
-        workflow=run.workflow,
-        at=now,
-        state=run.state,
-        generation=run.generation,
-        reason=run.reason or run.stop,
     )

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
 from tidemill.domain.identifiers import VersionId
-from tidemill.domain.references import parents_of, referenced_tasks
-from tidemill.domain.routes import fold_route
+from tidemill.domain.references import (
+    parents_of,
+    referenced_tasks,
+    results_read,
+    secrets_read,
+)
+from tidemill.domain.routes import fold_route, need_of
 from tidemill.domain.task_run import TaskKind
-from tidemill.domain.workflow import OUTPUT_ID, Source, TaskSpec, TriggerRule, Workflow
+from tidemill.domain.workflow import OUTPUT_ID, TaskSpec, TriggerRule, Workflow
 
 OUTPUT_PARAMETER = "expression"
 
@@ -26,6 +31,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     parents: tuple[int, ...]
     children: tuple[int, ...]
     references: tuple[int, ...]  # parents whose results it reads
+    secrets: tuple[str, ...]  # that its inputs name
     route: str
     params: bytes  # JSON, encoded once for all its assignments
     inputs: bytes
@@ -66,7 +72,7 @@ def compile_plan(version_id: VersionId, workflow: Workflow) -> Plan:
     specs = list(workflow.tasks)
     index = {spec.id: place for place, spec in enumerate(specs)}
     parents = [tuple(index[name] for name in parents_of(spec)) for spec in specs]
-    references = [tuple(sorted(_references(spec, index))) for spec in specs]
+    references = [tuple(sorted({index[name] for name in results_read(spec)})) for spec in specs]
     if workflow.output is not None:
         specs.append(_output_task(workflow.output))
         parents.append(_output_parents(workflow.output, index))
@@ -84,7 +90,8 @@ def compile_plan(version_id: VersionId, workflow: Workflow) -> Plan:
             parents=parents[place],
             children=tuple(children[place]),
             references=references[place],
-            route=fold_route(spec.queue, spec.labels),
+            secrets=secrets_read(spec),
+            route=fold_route(spec.queue, spec.labels, need_of(spec.executor, spec.params)),
             params=msgspec.json.encode(spec.params),
             inputs=msgspec.json.encode(spec.inputs),
         )
@@ -92,14 +99,6 @@ def compile_plan(version_id: VersionId, workflow: Workflow) -> Plan:
     )
     roots = tuple(node.index for node in nodes if not node.parents)
     return Plan(version_id=version_id, workflow=workflow, nodes=nodes, roots=roots)
-
-
-def _references(spec: TaskSpec, index: Mapping[str, int]) -> Iterable[int]:
-    return {
-        index[source.result]
-        for source in spec.inputs.values()
-        if isinstance(source, Source) and isinstance(source.result, str)
-    }
 
 
 def _output_task(expression: str) -> TaskSpec:

@@ -15,12 +15,26 @@ class RunState(StrEnum):
 
     PENDING = "PENDING"  # accepted; its tasks are being written, in chunks
     RUNNING = "RUNNING"  # its tasks may run
+    PAUSED = "PAUSED"  # what runs may end, and nothing is granted
     SUCCEEDED = "SUCCEEDED"  # every task ended, none failed
     FAILED = "FAILED"  # every task ended, at least one failed or time ran out
     CANCELLED = "CANCELLED"  # somebody stopped it
 
 
+class RunKind(StrEnum):
+    """How a run was asked for: what it is to whoever asked."""
+
+    RUN = "run"  # a workflow
+    JOB = "job"  # one task of a known type
+    STEPS = "steps"  # a chain of steps
+    DAG = "dag"  # tasks and their dependencies, under the client's own id
+
+
 RUN_ENDED = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED})
+
+PLAIN_FORMAT = 1
+PAUSED_FORMAT = 2
+"""Of a run while it is paused: a release that knows nothing of pauses leaves it alone."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,4 +61,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     started_at: Moment | None = None
     ended_at: Moment | None = None
     reason: Reason | None = None
-    format: int = 1
+    format: int = PLAIN_FORMAT
+    swept: int | None = None  # paused or resumed: READY tasks below are held, or admitted again
+    kind: RunKind = RunKind.RUN
+    key: str | None = None  # the idempotency key or the client's own id, for people to see

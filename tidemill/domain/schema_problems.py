@@ -8,10 +8,18 @@ from typing import Any
 from jsonschema_rs import ValidationError
 
 from tidemill.domain.errors import Problem
-from tidemill.domain.problems import Part, did_you_mean, format_path, listed, show
+from tidemill.domain.problems import (
+    PROBLEMS_MAX,
+    Part,
+    did_you_mean,
+    format_path,
+    listed,
+    show,
+)
 from tidemill.domain.workflow import NAME_PATTERN
 
 MESSAGE_CHARACTERS_MAX = 200
+UNKNOWN = "is not a known field"
 
 _TYPES = {
     "string": "a string",
@@ -64,8 +72,10 @@ def schema_problems(
     match error.kind.name:
         case "additionalProperties" | "unevaluatedProperties":
             known = _known_fields(schema, error.schema_path)
-            for field in error.kind.as_dict()["unexpected"]:
-                yield _problem([*path, field], _unknown_text(field, known), "UNKNOWN_FIELD")
+            for count, field in enumerate(error.kind.as_dict()["unexpected"]):
+                # Finding what may be meant is slow, and nobody reads so many.
+                text = _unknown_text(field, known) if count < PROBLEMS_MAX else UNKNOWN
+                yield _problem([*path, field], text, "UNKNOWN_FIELD")
         case "required":
             yield _problem([*path, error.kind.value], "is required", "REQUIRED")
         case "anyOf":
@@ -90,12 +100,12 @@ def _known_fields(schema: Mapping[str, Any], place: Sequence[Part]) -> list[str]
 def _unknown_text(field: str, known: Sequence[str]) -> str:
     synonym = _SYNONYMS.get(field)
     if synonym in known:
-        return f"is not a known field, did you mean {show(synonym)}?"
+        return f"{UNKNOWN}, did you mean {show(synonym)}?"
     hint = did_you_mean(field, known)
     if hint or not known:
-        return f"is not a known field{hint}"
+        return f"{UNKNOWN}{hint}"
     constant = "; an object as it stands is written const: {...}" if "const" in known else ""
-    return f"is not a known field, known are {listed(known, 'and')}{constant}"
+    return f"{UNKNOWN}, known are {listed(known, 'and')}{constant}"
 
 
 def _union_problems(

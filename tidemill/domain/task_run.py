@@ -39,6 +39,9 @@ GRANTED = frozenset({TaskState.RUNNING, TaskState.CANCELLING})
 ALONE = "alone"
 """The `hold` of a READY task that may only run in a worker that runs nothing else."""
 
+PAUSED = "paused"
+"""The `hold` of a READY task whose run is paused."""
+
 
 class TaskKind(StrEnum):
     """What a row of the task table stands for. Maps, items and compensations come later."""

@@ -1,8 +1,8 @@
 """The state machine of a task: every legal move, and nothing that touches the world.
 
 `due_at` is one timer with a meaning for each state: BACKOFF, when to try again; READY, when the
-wait in the queue has been too long; RUNNING, when the attempt has been, or while a pool holds the
-grant, when its workers have been too slow to take it up.
+wait in the queue has been too long, which it never is in a paused run; RUNNING, when the attempt
+has been, or while a pool holds the grant, when its workers have been too slow to take it up.
 
 `started_at` is there exactly while the task itself holds its latest attempt: once the attempt is
 history, or when none began, it is empty.
@@ -17,6 +17,7 @@ import msgspec
 from tidemill.domain import readiness
 from tidemill.domain.errors import IllegalTransition
 from tidemill.domain.events import (
+    Admitted,
     Adopted,
     Bound,
     CancelConfirmed,
@@ -24,6 +25,7 @@ from tidemill.domain.events import (
     Event,
     Failed,
     Granted,
+    Held,
     Lost,
     ParentsEnded,
     Released,
@@ -40,6 +42,7 @@ from tidemill.domain.task_run import (
     ALONE,
     ENDED,
     GRANTED,
+    PAUSED,
     Attempt,
     Reason,
     TaskError,
@@ -91,6 +94,12 @@ def advance(
             if (state, task.epoch) != (event.state, event.epoch) or _timer_runs(task, now):
                 return None
             return _due(task, node, now, chance)
+        case Held() | Admitted():
+            # Nothing else waits for a slot; and what is as it should be stays.
+            is_late = state is not TaskState.READY or isinstance(event, Held) == (
+                task.hold == PAUSED
+            )
+            return None if is_late else Transition(_held_or_admitted(task, event, node, now))
         case StopRequested():
             return _stopped(task, node, now)
         case Granted() if state is TaskState.READY:
@@ -280,6 +289,12 @@ def _ready(task: TaskRun, node: Node, now: Moment) -> TaskRun:
         started_at=None,
         due_at=None if limit is None else now + round(limit * SECOND),
     )
+
+
+def _held_or_admitted(task: TaskRun, event: Held | Admitted, node: Node, now: Moment) -> TaskRun:
+    if isinstance(event, Held):
+        return msgspec.structs.replace(task, hold=PAUSED, due_at=None)
+    return _ready(task, node, now)  # its wait in the queue begins anew
 
 
 def _ended(

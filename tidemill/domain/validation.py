@@ -6,7 +6,7 @@ the same raw data as far as its structure allows, so that one mistake does not h
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -24,11 +24,18 @@ from tidemill.domain.expressions import (
 )
 from tidemill.domain.input_schema import input_schema_problems, unknown_property
 from tidemill.domain.json_values import BAD_NUMBER, json_problems
-from tidemill.domain.problems import ProblemList, did_you_mean, format_path, listed, show
+from tidemill.domain.problems import (
+    Part,
+    ProblemList,
+    did_you_mean,
+    format_path,
+    listed,
+    show,
+)
 from tidemill.domain.schema_problems import schema_problems
 from tidemill.domain.workflow import TaskSpec, Workflow
 
-_SOURCES = ("const", "input", "result")
+_SOURCES = ("const", "input", "result", "secret", "list", "object")
 _LOOK_ALIKE = str.maketrans("_.", "--")
 
 
@@ -155,10 +162,24 @@ def _edges(position: int, task: dict[str, Any]) -> Iterator[_Edge]:
                 yield _Edge(f"tasks[{position}].depends_on[{index}]", parent)
     inputs = task.get("inputs")
     if isinstance(inputs, dict):
-        for name, source in inputs.items():
-            if isinstance(source, dict) and isinstance(source.get("result"), str):
-                path = format_path(("tasks", position, "inputs", name, "result"))
-                yield _Edge(path, source["result"])
+        for path, source in _sources(("tasks", position, "inputs"), inputs.items()):
+            if isinstance(source.get("result"), str):
+                yield _Edge(format_path((*path, "result")), source["result"])
+
+
+def _sources(
+    path: tuple[Part, ...], parts: Iterable[tuple[Part, Any]]
+) -> Iterator[tuple[tuple[Part, ...], dict[str, Any]]]:
+    """The parts that say where they come from, and what those are put together from."""
+    for name, source in parts:
+        if not isinstance(source, dict):
+            continue
+        place = (*path, name)
+        yield place, source
+        if isinstance(source.get("list"), list | tuple):
+            yield from _sources((*place, "list"), enumerate(source["list"]))
+        if isinstance(source.get("object"), dict):
+            yield from _sources((*place, "object"), source["object"].items())
 
 
 def _edge_problems(
@@ -198,10 +219,8 @@ def _cycle_problems(tasks: dict[int, Any], edges: dict[int, list[_Edge]]) -> Ite
 def _inputs_problems(position: int, inputs: Any, input_schema: Any) -> Iterator[Problem]:
     if not isinstance(inputs, dict):
         return
-    for name, source in inputs.items():
-        if isinstance(source, dict):
-            path = format_path(("tasks", position, "inputs", name))
-            yield from _source_problems(path, source, input_schema)
+    for path, source in _sources(("tasks", position, "inputs"), inputs.items()):
+        yield from _source_problems(format_path(path), source, input_schema)
 
 
 def _source_problems(path: str, source: dict[str, Any], input_schema: Any) -> Iterator[Problem]:
@@ -209,7 +228,7 @@ def _source_problems(path: str, source: dict[str, Any], input_schema: Any) -> It
     # A field that is not known has been told of, and is most likely the missing one.
     if len(given) > 1 or (not given and source.keys() <= {"path"}):
         count = f"has {listed(given, 'and')}" if given else "does not say where it comes from"
-        message = f"{count}: give exactly one of const, input and result"
+        message = f"{count}: give exactly one of {listed(_SOURCES, 'and')}"
         yield Problem(path=path, message=message, code="BAD_SOURCE")
     elif "path" in source and "result" not in source:
         message = "goes only with result: it reads from the result of a task"

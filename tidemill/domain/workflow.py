@@ -10,7 +10,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 NAME_CHARACTERS_MAX = 128
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+TITLE_CHARACTERS_MAX = 256
 TASKS_MAX = 100_000
+RETRIES_MAX = 1_000
 OUTPUT_ID = "$output"
 """The node that evaluates the workflow's `output`; no task of a user can have this id."""
 
@@ -24,6 +26,7 @@ Labels: TypeAlias = dict[
 Expression: TypeAlias = Annotated[
     str, Meta(min_length=1, max_length=2_000, description="A JMESPath expression")
 ]
+Title: TypeAlias = Annotated[str, Meta(max_length=TITLE_CHARACTERS_MAX)]
 Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=31_536_000)]
 
 
@@ -41,7 +44,7 @@ class TriggerRule(StrEnum):
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When a failed attempt is followed by another one."""
 
-    max_retries: Annotated[int, Meta(ge=0, le=1_000)] = 3
+    max_retries: Annotated[int, Meta(ge=0, le=RETRIES_MAX)] = 3
     base_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 1.0
     factor: Annotated[float, Meta(ge=1, le=100)] = 2.0
     cap_seconds: Annotated[float, Meta(ge=0, le=604_800)] = 60.0
@@ -59,16 +62,20 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where one input of a task comes from: exactly one of const, input and result.
+    """Where one input of a task comes from: exactly one of all these but `path`.
 
     `input` is an expression over the run's input; `result` is the id of a parent, with `path` an
-    expression over its result (the whole result where it is left out).
+    expression over its result (the whole result where it is left out); `secret` is a name that
+    the worker looks up; `list` and `object` are put together from other sources.
     """
 
     const: Any | UnsetType = UNSET
     input: Expression | UnsetType = UNSET
     result: Name | UnsetType = UNSET
     path: Expression | UnsetType = UNSET
+    secret: Name | UnsetType = UNSET
+    list: tuple[InputSource, ...] | UnsetType = UNSET
+    object: dict[str, InputSource] | UnsetType = UNSET
 
 
 # A plain scalar or list is a constant; a mapping says where the value comes from.
@@ -89,6 +96,7 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     labels: Labels = {}
     priority: Annotated[int, Meta(ge=-100, le=100)] = 0
     trigger: TriggerRule = TriggerRule.ALL_SUCCEEDED
+    title: Title = ""
     description: Annotated[str, Meta(max_length=4_000)] = ""
 
 
@@ -97,6 +105,7 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     name: Name
     tasks: Annotated[tuple[TaskSpec, ...], Meta(min_length=1, max_length=TASKS_MAX)]
+    title: Title = ""
     description: Annotated[str, Meta(max_length=4_000)] = ""
     labels: Labels = {}
     input: dict[str, Any] = {}

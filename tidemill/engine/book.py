@@ -7,8 +7,9 @@ written as one. Each step is one statement for all runs of the batch.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from typing import TypeVar
 
 from tidemill.domain.errors import MalformedRun
 from tidemill.domain.facts import Fact, encode_facts
@@ -21,6 +22,12 @@ from tidemill.ports.store import TaskResult, Transaction
 
 LOADS_MAX = 100
 """How often one transaction may go back for more rows; each time it gets a full bound of them."""
+
+
+STATEMENT_ROWS_MAX = 5_000
+"""Rows that one statement writes: more than a turn has, less than a large replay."""
+
+T = TypeVar("T")
 
 
 class Book:
@@ -64,7 +71,7 @@ class Book:
         """Load what earlier transactions left to be told."""
         for run_id in run_ids:
             ledger = self.ledgers.get(run_id)
-            if ledger is not None and ledger.run.state is RunState.RUNNING:
+            if ledger is not None and ledger.run.state in {RunState.RUNNING, RunState.PAUSED}:
                 self._taken_up.add(run_id)
                 rows = await self._tx.tasks.lock_untold(run_id, self._rows_max)
                 ledger.take_up(rows, more=len(rows) == self._rows_max)
@@ -82,6 +89,8 @@ class Book:
         for run_id, ledger in self.ledgers.items():
             if ledger.must_stop_tasks or (ledger.is_stopping and run_id in self._taken_up):
                 await self._stop(run_id, ledger)
+            elif ledger.run.swept is not None and run_id in self._taken_up:
+                await self._sweep(run_id, ledger)
             ledger.settle()
 
     async def write(self) -> None:
@@ -89,16 +98,18 @@ class Book:
         ledgers = list(self.ledgers.values())
         tx = self._tx
         await tx.tasks.add([task for ledger in ledgers for task in ledger.new_tasks])
-        await tx.tasks.save([task for ledger in ledgers for task in ledger.changed_tasks()])
+        for rows in _in_parts([task for ledger in ledgers for task in ledger.changed_tasks()]):
+            await tx.tasks.save(rows)
         runs = (ledger.changed_run() for ledger in ledgers)
         await tx.runs.save([run for run in runs if run is not None])
         results = [TaskResult(key, data) for ledger in ledgers for key, data in ledger.results]
         await tx.history.add_results(results)
         attempts = [attempt for ledger in ledgers for attempt in ledger.attempts]
-        await tx.history.add_attempts(attempts)
+        for history in _in_parts(attempts):
+            await tx.history.add_attempts(history)
         facts: list[Fact] = [fact for ledger in ledgers for fact in ledger.facts]
-        if facts:
-            await tx.outbox.append(encode_facts(facts))
+        for told in _in_parts(facts):
+            await tx.outbox.append(encode_facts(told))
 
     def _open(self, runs: Sequence[Run]) -> None:
         plans, broken = self._plans.of(runs)
@@ -139,3 +150,16 @@ class Book:
         self._rows_left -= len(rows)
         ledger.stop_tasks(rows, more=len(rows) == limit)
         ledger.tell()
+
+    async def _sweep(self, run_id: RunId, ledger: Ledger) -> None:
+        limit = max(self._rows_left, 1)
+        rows = await self._tx.tasks.lock_ready(
+            run_id, paused=not ledger.is_paused, start=ledger.run.swept or 0, limit=limit
+        )
+        self._rows_left -= len(rows)
+        ledger.sweep(rows, more=len(rows) == limit)
+
+
+def _in_parts(rows: list[T]) -> Iterator[list[T]]:
+    for first in range(0, len(rows), STATEMENT_ROWS_MAX):
+        yield rows[first : first + STATEMENT_ROWS_MAX]

@@ -45,8 +45,14 @@ class Plans:
 
     def of(self, runs: Iterable[Run]) -> tuple[dict[VersionId, Plan], dict[VersionId, str]]:
         """The plans of these runs, and what is wrong with those that cannot be read."""
+        return self.by_id(run.version_id for run in runs)
+
+    def by_id(
+        self, version_ids: Iterable[VersionId]
+    ) -> tuple[dict[VersionId, Plan], dict[VersionId, str]]:
+        """The same for definitions by their ids."""
         self._asked += 1
-        wanted = dict.fromkeys(run.version_id for run in runs)
+        wanted = dict.fromkeys(version_ids)
         missing = [name for name in wanted if name not in self._plans and name not in self._broken]
         for name in wanted:
             if name in self._plans:

@@ -4,9 +4,32 @@ from __future__ import annotations
 
 import grpc
 
-from tidemill.domain.errors import Conflict, InvalidInput, NotFound, TidemillError, Unavailable
+from tidemill.domain.errors import (
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    RateLimited,
+    TidemillError,
+    Unauthenticated,
+    Unavailable,
+)
+
+
+class TooMany(TidemillError):
+    """More at once than a service takes."""
+
+
+class TooLong(TidemillError):
+    """A stream that has reached its bound."""
+
 
 _STATUS_OF = {
+    TooMany: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    TooLong: grpc.StatusCode.DEADLINE_EXCEEDED,
+    Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,
+    Forbidden: grpc.StatusCode.PERMISSION_DENIED,
+    RateLimited: grpc.StatusCode.RESOURCE_EXHAUSTED,
     InvalidInput: grpc.StatusCode.INVALID_ARGUMENT,
     NotFound: grpc.StatusCode.NOT_FOUND,
     Conflict: grpc.StatusCode.FAILED_PRECONDITION,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
 import grpc
-import grpc.aio
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
 from tidemill.domain.errors import (
     InvalidInput,
@@ -20,11 +19,14 @@ from tidemill.domain.errors import (
     Unavailable,
 )
 from tidemill.domain.identifiers import RunId, TaskKey
+from tidemill.domain.permissions import Permission
 from tidemill.domain.plan import Node, Plan
 from tidemill.domain.run import RUN_ENDED, Run, RunState
 from tidemill.domain.workflow import NAME_CHARACTERS_MAX
 from tidemill.engine.plans import Plans, PlansMissing
-from tidemill.gateway.errors import status_of
+from tidemill.gateway.errors import TooLong, TooMany
+from tidemill.gateway.gates import check_may, current_caller, look_again
+from tidemill.gateway.methods import AnyContext, AnyHandler, Request, abort, parsed, unary
 from tidemill.gateway.views import attempt_view, run_view, task_view
 from tidemill.ports.clock import Clock
 from tidemill.ports.queries import RunQuery
@@ -43,21 +45,31 @@ POSITION_MAX = 2**31 - 1
 
 _RUN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
-AnyContext: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
-AnyHandler: TypeAlias = "grpc.GenericRpcHandler[Any, Any]"
-Request = TypeVar("Request", bound=Message)
+
+PERMISSIONS: Mapping[str, Permission] = {
+    "GetRun": Permission.RUNS_READ,
+    "ListRuns": Permission.RUNS_READ,
+    "GetTask": Permission.RUNS_READ,
+    "ListTasks": Permission.RUNS_READ,
+    "WatchRun": Permission.RUNS_READ,
+}
+"""What each method asks for, in the namespace that its request is about."""
 
 
 def query_handler(store: Store, clock: Clock) -> AnyHandler:
     """The service, to be mounted on a GatewayServer."""
     service = QueryService(store, clock)
-    methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-        "GetRun": _unary(wire.GetRunRequest, service.get_run),
-        "ListRuns": _unary(wire.ListRunsRequest, service.list_runs),
-        "GetTask": _unary(wire.GetTaskRequest, service.get_task),
-        "ListTasks": _unary(wire.ListTasksRequest, service.list_tasks),
-        "WatchRun": _stream(wire.WatchRunRequest, service.watch_run),
+    unary: dict[str, tuple[type[Any], Callable[[Any], Awaitable[Message]]]] = {
+        "GetRun": (wire.GetRunRequest, service.get_run),
+        "ListRuns": (wire.ListRunsRequest, service.list_runs),
+        "GetTask": (wire.GetTaskRequest, service.get_task),
+        "ListTasks": (wire.ListTasksRequest, service.list_tasks),
     }
+    methods = {
+        name: _unary(kind, answer, PERMISSIONS[name]) for name, (kind, answer) in unary.items()
+    }
+    watching = PERMISSIONS["WatchRun"]
+    methods["WatchRun"] = _stream(wire.WatchRunRequest, service.watch_run, watching)
     return grpc.method_handlers_generic_handler(SERVICE, methods)
 
 
@@ -81,7 +93,7 @@ class QueryService:
             namespace=_namespace(request.namespace),
             states=tuple(_state(name) for name in request.states),
             workflow=_text(request.workflow, "workflow") or None,
-            before=_run_id(request.page_token, "page_token") if request.page_token else None,
+            after=_run_id(request.page_token, "page_token") if request.page_token else None,
             limit=limit + 1,  # one more tells whether another page follows
         )
         found = await self._store.reader.runs(query)
@@ -97,13 +109,13 @@ class QueryService:
         plan = await self._plan(run)
         node = _find_node(plan, request)
         key = TaskKey(run.id, node.index)
-        tasks = await self._store.reader.tasks(run.id, node.index - 1, 1)
+        tasks = await self._store.reader.tasks(run.namespace, run.id, node.index - 1, 1)
         if not tasks or tasks[0].position != node.index:
             raise NotFound(f"task {node.id} of run {run.id} is not written yet")
         results = await self._store.payloads.results([key])
         return wire.TaskDetails(
             task=task_view(tasks[0], node),
-            attempts=map(attempt_view, await self._store.reader.attempts(key)),
+            attempts=map(attempt_view, await self._store.reader.attempts(run.namespace, key)),
             result=results.get(key),
         )
 
@@ -113,7 +125,7 @@ class QueryService:
         after = _position(request.page_token) if request.page_token else -1
         run = await self._run(request.namespace, request.run_id)
         plan = await self._plan(run)
-        found = await self._store.reader.tasks(run.id, after, limit + 1)
+        found = await self._store.reader.tasks(run.namespace, run.id, after, limit + 1)
         page = found[:limit]
         return wire.ListTasksResponse(
             tasks=[task_view(task, plan.nodes[task.node]) for task in page],
@@ -148,14 +160,12 @@ class QueryService:
             if run.state in RUN_ENDED:
                 return
             await self._clock.sleep(LOOK_SECONDS)
+            await look_again()
+            check_may(_namespace(namespace), PERMISSIONS["WatchRun"])
         raise TooLong(f"watched for {WATCH_SECONDS_MAX:g} s: watch again to go on")
 
     async def _run(self, namespace: str, run_id: str) -> Run:
-        wanted = _namespace(namespace)
-        run = await self._store.reader.run(_run_id(run_id, "run_id"))
-        if run.namespace != wanted:
-            raise NotFound(f"there is no run {run_id}")
-        return run
+        return await self._store.reader.run(_namespace(namespace), _run_id(run_id, "run_id"))
 
     async def _plan(self, run: Run) -> Plan:
         try:
@@ -168,65 +178,40 @@ class QueryService:
         return plans[run.version_id]
 
 
-class TooMany(TidemillError):
-    """More at once than the service takes."""
-
-
-class TooLong(TidemillError):
-    """A watch that has reached its bound."""
-
-
 def _unary(
-    kind: type[Request], answer: Callable[[Request], Awaitable[Message]]
+    kind: type[Request],
+    answer: Callable[[Request], Awaitable[Message]],
+    permission: Permission,
 ) -> grpc.RpcMethodHandler[Any, Any]:
-    async def serve(data: bytes, context: AnyContext) -> bytes:
-        try:
-            reply = await answer(_parsed(kind, data))
-        except TidemillError as error:
-            await _abort(context, error)
-            raise
-        serialized: bytes = reply.SerializeToString()
-        return serialized
-
-    return grpc.unary_unary_rpc_method_handler(serve)
+    return unary(lambda data: answer(_permitted(kind, data, permission)))
 
 
 def _stream(
-    kind: type[Request], answers: Callable[[Request], AsyncGenerator[Message, None]]
+    kind: type[Request],
+    answers: Callable[[Request], AsyncGenerator[Message, None]],
+    permission: Permission,
 ) -> grpc.RpcMethodHandler[Any, Any]:
     async def serve(data: bytes, context: AnyContext) -> AsyncIterator[bytes]:
         try:
-            async with aclosing(answers(_parsed(kind, data))) as replies:
+            async with aclosing(answers(_permitted(kind, data, permission))) as replies:
                 async for reply in replies:
                     yield reply.SerializeToString()
         except TidemillError as error:
-            await _abort(context, error)
+            await abort(context, error)
 
     return grpc.unary_stream_rpc_method_handler(serve)
 
 
-async def _abort(context: AnyContext, error: TidemillError) -> None:
-    match error:
-        case TooMany():
-            code = grpc.StatusCode.RESOURCE_EXHAUSTED
-        case TooLong():
-            code = grpc.StatusCode.DEADLINE_EXCEEDED
-        case _:
-            code = status_of(error)
-    await context.abort(code, str(error))
-
-
-def _parsed(kind: type[Request], data: bytes) -> Request:
-    request = kind()
-    try:
-        request.ParseFromString(data)
-    except DecodeError as error:
-        raise _invalid("request", f"is no {kind.DESCRIPTOR.name}") from error
+def _permitted(kind: type[Request], data: bytes, permission: Permission) -> Request:
+    """The request; Forbidden when it is about a namespace where the caller may not do this."""
+    request = parsed(kind, data)
+    namespace: str = request.namespace  # type: ignore[attr-defined]  # every request has one
+    check_may(_namespace(namespace), permission)
     return request
 
 
 def _namespace(text: str) -> str:
-    return _text(text, "namespace") or "default"
+    return _text(text, "namespace") or current_caller().namespace
 
 
 def _text(text: str, field: str) -> str:

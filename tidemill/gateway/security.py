@@ -1,18 +1,14 @@
-"""Who may talk to the gateway: TLS from PEM files, and tokens that every call must carry."""
+"""What opens the gateway without identity: TLS from PEM files, and tokens that are shared."""
 
 from __future__ import annotations
 
-import asyncio
 import hmac
-import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol
 
 import grpc
-import grpc.aio
 
 from tidemill.domain.errors import InvalidInput, Problem
 from tidemill.protocol.certificates import check_key_pair, read_certificates, read_pem
@@ -20,14 +16,8 @@ from tidemill.protocol.certificates import check_key_pair, read_certificates, re
 TOKENS_MAX = 100
 TOKEN_CHARACTERS_MAX = 512
 TOKEN_FILE_BYTES_MAX = 64 * 1024
-SCHEME = "bearer"
-FIRST_MESSAGE_SECONDS = 1.0
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
-
-log = logging.getLogger(__name__)
-
-AnyMethod: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 
 class TokenCheck(Protocol):
@@ -107,57 +97,6 @@ def server_credentials(
     return grpc.ssl_server_credentials(
         [pair], root_certificates=roots, require_client_auth=roots is not None
     )
-
-
-class TokenInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
-    """Stands before every method of every service, known or not: no token, no answer."""
-
-    def __init__(self, check: TokenCheck) -> None:
-        self._check = check
-
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[AnyMethod]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> AnyMethod:
-        """Let the call through, or put a refusal in its place."""
-        problem = self._problem(handler_call_details)
-        if problem is None:
-            return await continuation(handler_call_details)
-        return _refusal(problem)
-
-    def _problem(self, details: grpc.HandlerCallDetails) -> str | None:
-        token, problem = bearer_of(details.invocation_metadata)
-        if problem is None and not self._check.accepts(token):
-            return "the token is not known here"
-        return problem
-
-
-def bearer_of(metadata: Iterable[tuple[str, str | bytes]]) -> tuple[str, str | None]:
-    """The token that a call carries, or what is wrong with how it carries it."""
-    given = [value for name, value in metadata if name == "authorization"]
-    if not given:
-        return "", "a token is needed: send it as `authorization: Bearer <token>`"
-    scheme, _, token = str(given[0]).partition(" ")
-    if len(given) > 1 or scheme.lower() != SCHEME:
-        return "", "the token must be sent once, as `authorization: Bearer <token>`"
-    return token.strip(), None
-
-
-def _refusal(problem: str) -> AnyMethod:
-    async def refuse(
-        requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, bytes]
-    ) -> None:
-        # A client that is refused in the middle of its first write may hear of an inner error
-        # instead, and try again: let it finish.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(FIRST_MESSAGE_SECONDS):
-                await anext(aiter(requests), None)
-        log.warning("a call from %s is refused: %s", context.peer(), problem)
-        await context.abort(grpc.StatusCode.UNAUTHENTICATED, problem)
-
-    # Streams on both sides: this answers calls of every kind.
-    return grpc.stream_stream_rpc_method_handler(refuse)
 
 
 def _read(path: Path) -> bytes:

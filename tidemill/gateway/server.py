@@ -10,7 +10,10 @@ from typing import Any, TypeAlias, cast
 import grpc
 import grpc.aio
 
-from tidemill.gateway.security import TokenCheck, TokenInterceptor, bearer_of
+from tidemill.domain.errors import Forbidden
+from tidemill.domain.principals import Principal
+from tidemill.gateway.gates import Gate, GateInterceptor, OpenGate, Still, current_caller
+from tidemill.gateway.workers import check_worker
 from tidemill.protocol.codec import (
     ATTACH,
     MESSAGE_BYTES_MAX,
@@ -19,7 +22,7 @@ from tidemill.protocol.codec import (
     encode_scheduler_message,
 )
 from tidemill.protocol.door import Door
-from tidemill.protocol.messages import SchedulerMessage, WorkerMessage
+from tidemill.protocol.messages import Goodbye, Refused, SchedulerMessage, WorkerMessage
 
 AnyHandler: TypeAlias = "grpc.GenericRpcHandler[Any, Any]"
 Encode: TypeAlias = Callable[[SchedulerMessage], bytes]
@@ -45,8 +48,8 @@ RPCS_MAX = 10_000
 class GatewayServer:
     """Accepts worker streams and hands them to the door. More services may share the address.
 
-    With `tokens`, no call of any service is answered without one of them. A unix socket in a
-    private folder needs none: who may open it is decided by the file system.
+    No call of any service is answered before the gate has let it in. That of a unix socket in a
+    private folder is open: who may come is decided by the file system.
     """
 
     def __init__(
@@ -56,13 +59,14 @@ class GatewayServer:
         *,
         handlers: Sequence[AnyHandler] = (),
         credentials: grpc.ServerCredentials | None = None,
-        tokens: TokenCheck | None = None,
+        gate: Gate | None = None,
         encode: Encode = encode_scheduler_message,
     ) -> None:
         self.address = address
         self._credentials = credentials
-        self._interceptors = () if tokens is None else (TokenInterceptor(tokens),)
-        self._handlers = (_AttachHandler(door, encode, tokens), *handlers)
+        gate = gate or OpenGate()
+        self._interceptors = (GateInterceptor(gate),)
+        self._handlers = (_AttachHandler(door, encode, gate), *handlers)
         self._server: grpc.aio.Server | None = None
 
     async def start(self) -> None:
@@ -99,10 +103,10 @@ class GatewayServer:
 class _AttachHandler(grpc.GenericRpcHandler):  # type: ignore[type-arg]
     """Bytes in and out: messages are decoded here, so that a malformed one has a typed end."""
 
-    def __init__(self, door: Door, encode: Encode, tokens: TokenCheck | None) -> None:
+    def __init__(self, door: Door, encode: Encode, gate: Gate) -> None:
         self._door = door
         self._encode = encode
-        self._tokens = tokens
+        self._gate = gate
 
     def service(
         self, handler_call_details: grpc.HandlerCallDetails
@@ -114,30 +118,31 @@ class _AttachHandler(grpc.GenericRpcHandler):  # type: ignore[type-arg]
     async def _attach(
         self, requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, bytes]
     ) -> AsyncIterator[bytes]:
-        incoming = _Incoming(requests, self._still_allowed(context))
+        still = self._gate.watch(context.invocation_metadata() or ())
+        incoming = _Incoming(requests, current_caller(), still)
         outgoing = cast(AsyncGenerator[SchedulerMessage, None], self._door.attach(incoming))
-        async with aclosing(outgoing):
-            async for message in outgoing:
-                yield self._encode(message)
+        try:
+            async with aclosing(outgoing):
+                async for message in outgoing:
+                    yield self._encode(message)
+        except Forbidden as error:
+            _log.warning("a worker is refused: %s", error)
+            yield self._encode(Refused(str(error)))
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
         if incoming.problem is not None:
             await context.abort(*incoming.problem)
 
-    def _still_allowed(self, context: grpc.aio.ServicerContext[bytes, bytes]) -> Callable[[], bool]:
-        """A stream lives long: a token that is withdrawn meanwhile ends it at the next message."""
-        tokens = self._tokens
-        if tokens is None:
-            return lambda: True
-        token, _ = bearer_of(context.invocation_metadata() or ())
-        return lambda: tokens.accepts(token)
-
 
 class _Incoming:
-    """The worker's messages. Whatever happens to the stream is its end, nothing else."""
+    """The worker's messages. Whatever happens to the stream is its end, nothing else; only of the
+    first message it may be said that whoever sends it may not: Forbidden."""
 
-    def __init__(self, requests: AsyncIterator[bytes], allowed: Callable[[], bool]) -> None:
+    def __init__(self, requests: AsyncIterator[bytes], caller: Principal, still: Still) -> None:
         self.problem: tuple[grpc.StatusCode, str] | None = None
         self._requests = aiter(requests)
-        self._allowed = allowed
+        self._caller = caller
+        self._still = still
+        self._greeted = False
 
     def __aiter__(self) -> AsyncIterator[WorkerMessage]:
         return self
@@ -147,9 +152,7 @@ class _Incoming:
             raise StopAsyncIteration
         try:
             message = decode_worker_message(await anext(self._requests))
-            if self._allowed():
-                return message
-            self.problem = grpc.StatusCode.UNAUTHENTICATED, "the token is not known here any more"
+            return self._permitted(message) if await self._still() else self._dismissed()
         except MalformedMessage as error:
             self.problem = grpc.StatusCode.INVALID_ARGUMENT, str(error)
         except grpc.RpcError as error:
@@ -157,3 +160,18 @@ class _Incoming:
         if self.problem is not None:
             _log.warning("a worker's stream is ended: %s", self.problem[1])
         raise StopAsyncIteration
+
+    def _permitted(self, message: WorkerMessage) -> WorkerMessage:
+        if not self._greeted:
+            check_worker(self._caller, message)
+            self._greeted = True
+        return message
+
+    def _dismissed(self) -> WorkerMessage:
+        """A stream lives long: a credential that is withdrawn meanwhile ends it.
+
+        The worker leaves as if by its own will, and so what it holds goes elsewhere at once.
+        """
+        self.problem = grpc.StatusCode.UNAUTHENTICATED, "the token is not known here any more"
+        _log.warning("a worker's stream is ended: %s", self.problem[1])
+        return Goodbye()

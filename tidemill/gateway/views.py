@@ -27,9 +27,9 @@ def run_view(run: Run) -> wire.Run:
         stopping=run.stop is not None,
         quarantine=run.quarantine or "",
         labels=run.labels,
-        created_at=_time(run.created_at),
-        started_at=_time(run.started_at),
-        ended_at=_time(run.ended_at),
+        created_at=time_view(run.created_at),
+        started_at=time_view(run.started_at),
+        ended_at=time_view(run.ended_at),
     )
 
 
@@ -48,10 +48,10 @@ def task_view(task: TaskRun, node: Node) -> wire.Task:
         losses=task.losses,
         hold=task.hold or "",
         error=_error(task.error),
-        ready_at=_time(task.ready_at),
-        started_at=_time(task.started_at),
-        ended_at=_time(task.ended_at),
-        due_at=_time(task.due_at),
+        ready_at=time_view(task.ready_at),
+        started_at=time_view(task.started_at),
+        ended_at=time_view(task.ended_at),
+        due_at=time_view(task.due_at),
     )
 
 
@@ -62,8 +62,8 @@ def attempt_view(attempt: Attempt) -> wire.Attempt:
         epoch=attempt.epoch,
         reason=attempt.reason.value,
         error=_error(attempt.error),
-        started_at=_time(attempt.started_at),
-        ended_at=_time(attempt.ended_at),
+        started_at=time_view(attempt.started_at),
+        ended_at=time_view(attempt.ended_at),
     )
 
 
@@ -73,7 +73,8 @@ def _error(error: TaskError | None) -> wire.TaskError | None:
     return wire.TaskError(type=error.type, message=error.message, traceback=error.traceback)
 
 
-def _time(moment: Moment | None) -> Timestamp | None:
+def time_view(moment: Moment | None) -> Timestamp | None:
+    """A moment; left out when there is none."""
     if moment is None:
         return None
     seconds, micros = divmod(moment, 1_000_000)

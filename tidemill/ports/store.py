@@ -9,129 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-import msgspec
-
-from tidemill.domain.identifiers import (
-    Lane,
-    Moment,
-    RunId,
-    SessionId,
-    TaskKey,
-    Token,
-    VersionId,
-)
+from tidemill.domain.identifiers import Lane, Moment, RunId, SessionId, TaskKey
 from tidemill.domain.run import Run
 from tidemill.domain.task_run import Attempt, TaskRun, TaskState
-from tidemill.ports.queries import DeadQuery, RunQuery
+from tidemill.ports.identity import IdentityReader, IdentityTables
+from tidemill.ports.reading import Payloads, Reader, Watch
+from tidemill.ports.rows import (
+    Claim,
+    DueTask,
+    HeldTask,
+    LogChunk,
+    LostTask,
+    NewRun,
+    OutboxRow,
+    ReadyLane,
+    Release,
+    Session,
+    StartKey,
+    TaskResult,
+    Version,
+    WorkflowRow,
+)
+from tidemill.ports.secrets import SecretTable
 
-FORMAT_MAX = 1
+FORMAT_MAX = 2
 """Rows of a higher format belong to a later release and are left to it."""
-
-
-class NewRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run about to be stored, with its input as JSON."""
-
-    run: Run
-    input: bytes
-
-
-class Version(msgspec.Struct, frozen=True, kw_only=True):
-    """An immutable definition, known by the hash of its content."""
-
-    id: VersionId
-    namespace: str
-    name: str
-    spec: bytes
-    created_at: Moment
-
-
-class StartKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The promise that one idempotency key starts one run."""
-
-    namespace: str
-    kind: str
-    key: str
-    body_hash: str
-    run_id: RunId
-    expires_at: Moment
-
-
-class Session(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker process's connection to a scheduler."""
-
-    id: SessionId
-    namespace: str
-    worker: str
-    scheduler: str
-    secret_hash: str
-    slots: int
-    queues: tuple[str, ...]
-    labels: dict[str, str]
-    opened_at: Moment
-    expires_at: Moment
-    closed_at: Moment | None = None
-    successor: SessionId | None = None  # the session that took over what this one held
-
-
-class Claim(NamedTuple):
-    """READY tasks locked for this transaction, and where the next look at the lane may begin."""
-
-    tasks: list[TaskRun]
-    floor: int
-
-
-class ReadyLane(NamedTuple):
-    """A lane in which somebody waits; `alone` for those that need a worker of their own."""
-
-    lane: Lane
-    alone: bool
-
-
-class DueTask(NamedTuple):
-    """A task whose timer has run out, as it was when looked at."""
-
-    token: Token
-    state: TaskState
-
-
-class HeldTask(NamedTuple):
-    """A task granted to a session; `cancelling` when it is asked to stop."""
-
-    token: Token
-    started_at: Moment
-    cancelling: bool
-
-
-class LostTask(NamedTuple):
-    """A granted task and the session that seems to be gone."""
-
-    token: Token
-    session_id: SessionId
-
-
-class TaskResult(NamedTuple):
-    """The result of a task that succeeded, as JSON. A result of null is not stored."""
-
-    key: TaskKey
-    data: bytes
-
-
-class LogChunk(NamedTuple):
-    """Some output of one attempt, in the order in which it was written."""
-
-    token: Token
-    text: str
-    dropped: int = 0  # bytes that are missing before it
-
-
-class OutboxRow(NamedTuple):
-    """The facts of one transaction; `position` is dense and follows the order of stamping."""
-
-    number: int
-    position: int
-    facts: bytes
 
 
 class RunTable(Protocol):
@@ -174,6 +78,14 @@ class TaskTable(Protocol):
     ) -> list[TaskRun]:
         """Lock and return tasks of one run in any of the states, lowest position first."""
 
+    async def lock_ready(
+        self, run_id: RunId, *, paused: bool, start: int, limit: int
+    ) -> list[TaskRun]:
+        """Lock and return READY tasks of one run from position `start` on, lowest position first.
+
+        With `paused`, only tasks whose hold is PAUSED; without, only the others.
+        """
+
     async def lock_untold(self, run_id: RunId, limit: int) -> list[TaskRun]:
         """Lock and return ended tasks of one run that have children left to tell."""
 
@@ -185,7 +97,13 @@ class TaskTable(Protocol):
         """
 
     async def save(self, tasks: Sequence[TaskRun]) -> None:
-        """Write back changed tasks. A task that becomes READY goes to the end of its lane."""
+        """Write back changed tasks.
+
+        A task that becomes READY, or READY under another hold, goes to the end of its lane.
+        """
+
+    async def discard(self, key: TaskKey) -> None:
+        """Take a FAILED task out of the dead letters, until it fails again."""
 
 
 class SessionTable(Protocol):
@@ -239,6 +157,28 @@ class StartTable(Protocol):
         A key that expired, and whose run has ended, is free again.
         """
 
+    async def prune_keys(self, limit: int) -> int:
+        """Look at expired keys and forget those that are free again; return how many were seen."""
+
+
+class DefinitionTable(Protocol):
+    """Workflows by name, and their releases."""
+
+    async def add(self, workflow: WorkflowRow) -> bool:
+        """Insert a workflow; False, and nothing done, when its name is taken."""
+
+    async def lock(self, namespace: str, name: str) -> WorkflowRow | None:
+        """Lock and return one workflow, removed or not."""
+
+    async def lock_id(self, namespace: str, workflow_id: str) -> WorkflowRow | None:
+        """Lock and return one workflow by its id, removed or not."""
+
+    async def save(self, workflow: WorkflowRow) -> None:
+        """Write back a changed workflow that this transaction has locked."""
+
+    async def add_release(self, release: Release) -> None:
+        """Insert a release of a workflow that this transaction has locked."""
+
 
 class HistoryTable(Protocol):
     """What is kept about attempts: written once, never locked."""
@@ -290,78 +230,18 @@ class Transaction(Protocol):
     @property
     def starts(self) -> StartTable: ...
     @property
+    def definitions(self) -> DefinitionTable: ...
+    @property
     def history(self) -> HistoryTable: ...
     @property
     def outbox(self) -> OutboxTable: ...
+    @property
+    def identity(self) -> IdentityTables: ...
+    @property
+    def secrets(self) -> SecretTable: ...
 
     async def now(self) -> Moment:
         """The clock of the database, at this instant."""
-
-
-class Watch(Protocol):
-    """What timers look for. No locks are taken: the answers are hints for a turn to check."""
-
-    async def due_tasks(self, limit: int) -> list[DueTask]:
-        """Tasks whose `due_at` has come, the longest overdue first."""
-
-    async def due_runs(self, limit: int) -> list[RunId]:
-        """Open runs whose `due_at` has come and that are not stopping yet."""
-
-    async def lost_tasks(self, limit: int, *, expired: bool) -> list[LostTask]:
-        """Granted tasks whose session is missing or closed, or (with `expired`) has expired."""
-
-    async def unsettled_runs(self, limit: int) -> list[RunId]:
-        """Runs with work for a turn: tasks to write, roots or children to tell, tasks to stop."""
-
-    async def foreign_runs(self, limit: int) -> int:
-        """How many runs there are, up to the limit, whose format only a later release knows."""
-
-    async def ready_lanes(self) -> list[ReadyLane]:
-        """Lanes with at least one READY task that is not held, or held ALONE."""
-
-    async def held_by(self, session_ids: Sequence[SessionId]) -> Mapping[SessionId, list[HeldTask]]:
-        """What sessions have been granted; each of those asked for is in the answer."""
-
-
-class Payloads(Protocol):
-    """What an assignment is made of. Immutable once written, so read without locks."""
-
-    async def versions(self, version_ids: Sequence[VersionId]) -> list[Version]:
-        """Definitions."""
-
-    async def inputs(self, run_ids: Sequence[RunId]) -> Mapping[RunId, bytes]:
-        """Inputs of runs, as JSON."""
-
-    async def results(self, keys: Sequence[TaskKey]) -> Mapping[TaskKey, bytes]:
-        """Results of tasks, as JSON; a task without a stored result is left out."""
-
-
-class Reader(Protocol):
-    """What people look at."""
-
-    async def run(self, run_id: RunId) -> Run:
-        """One run, or NotFound."""
-
-    async def find_runs(self, prefix: str, limit: int) -> list[RunId]:
-        """Ids of runs that begin or end with the text, newest first."""
-
-    async def runs(self, query: RunQuery) -> list[Run]:
-        """A page of runs."""
-
-    async def tasks(self, run_id: RunId, after: int, limit: int) -> list[TaskRun]:
-        """Tasks of a run with a position above `after`, in order of position."""
-
-    async def attempts(self, key: TaskKey) -> list[Attempt]:
-        """The attempts of a task before the latest, oldest first."""
-
-    async def logs(self, key: TaskKey) -> Mapping[int, str]:
-        """The kept output of a task's attempts, by epoch; a first line counts what was dropped."""
-
-    async def dead_letters(self, query: DeadQuery) -> list[TaskRun]:
-        """A page of FAILED tasks."""
-
-    async def sessions(self) -> list[Session]:
-        """Sessions that are open and unexpired, without pools."""
 
 
 class Store(Protocol):
@@ -373,6 +253,8 @@ class Store(Protocol):
     def payloads(self) -> Payloads: ...
     @property
     def reader(self) -> Reader: ...
+    @property
+    def identity(self) -> IdentityReader: ...
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """Commit when the block ends, roll back when it raises."""
@@ -396,3 +278,34 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """Let go of connections and threads; safe to call twice."""
+
+
+__all__ = [
+    "FORMAT_MAX",
+    "Claim",
+    "DefinitionTable",
+    "DueTask",
+    "HeldTask",
+    "HistoryTable",
+    "LogChunk",
+    "LostTask",
+    "NewRun",
+    "OutboxRow",
+    "OutboxTable",
+    "Payloads",
+    "Reader",
+    "ReadyLane",
+    "Release",
+    "RunTable",
+    "Session",
+    "SessionTable",
+    "StartKey",
+    "StartTable",
+    "Store",
+    "TaskResult",
+    "TaskTable",
+    "Transaction",
+    "Version",
+    "Watch",
+    "WorkflowRow",
+]

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Meta, Raw
 
 from tidemill.domain.identifiers import Moment, RunId, SessionId, Token
+from tidemill.domain.routes import OFFER_CHARACTERS_MAX
 from tidemill.domain.workflow import NAME_CHARACTERS_MAX
 from tidemill.protocol.cloud_events import (
     JSON_TYPE,
@@ -46,6 +47,9 @@ SLOTS_MAX = 10_000
 QUEUES_MAX = 100
 LABELS_MAX = 64
 TOKENS_MAX = 20_000
+HEARTBEAT_OFFERS_MAX = 1_000
+"""Functions that a worker may offer over a broker, where every heartbeat names them."""
+
 NUMBER_MAX = 2**31 - 1
 
 RunIdText: TypeAlias = Annotated[
@@ -56,6 +60,7 @@ Text: TypeAlias = Annotated[str, Meta(max_length=200, pattern=r"^[^\x00]*$")]
 NameText: TypeAlias = Annotated[
     str, Meta(min_length=1, max_length=NAME_CHARACTERS_MAX, pattern=r"^[^\x00]*$")
 ]
+Offer: TypeAlias = Annotated[str, Meta(max_length=OFFER_CHARACTERS_MAX, pattern=r"^[^\x00]*$")]
 Number: TypeAlias = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
 Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=31_536_000)]
@@ -205,6 +210,7 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     queues: Annotated[tuple[NameText, ...], Meta(min_length=1, max_length=QUEUES_MAX)]
     labels: Annotated[dict[Text, Text], Meta(max_length=LABELS_MAX)] = {}
     executors: Annotated[tuple[Text, ...], Meta(max_length=1_000)] = ()
+    offers: Annotated[tuple[Offer, ...], Meta(max_length=HEARTBEAT_OFFERS_MAX)] = ()
     held: Tokens = ()
     unbound: Tokens = ()  # commands in hand that are not bound yet
 

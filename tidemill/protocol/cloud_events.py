@@ -62,6 +62,8 @@ class FactData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     losses: int = 0
     reason: str | None = None
     error: str | None = None
+    executor: str | None = None
+    started_at: datetime | None = None
 
 
 class _Outline(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +135,12 @@ def decode_event(data: bytes) -> Event | None:
         raise MalformedEvent(f"not an event: {error}") from error
 
 
+def event_of(event: CloudEvent[FactData]) -> Event | None:
+    """The fact in an event that was read already; None when it is of another type."""
+    fact_type = _FACT_TYPES.get(event.type)
+    return None if fact_type is None else _event_of(fact_type, event)
+
+
 def encode_cloud_event(event: CloudEvent[Any]) -> bytes:
     """Any event as JSON."""
     return _encoder.encode(event)
@@ -160,6 +168,8 @@ def _data_of(fact: Fact) -> FactData:
         losses=fact.losses,
         reason=fact.reason,
         error=fact.error,
+        executor=fact.executor,
+        started_at=None if fact.started_at is None else time_of(fact.started_at),
     )
 
 
@@ -183,5 +193,7 @@ def _event_of(fact_type: FactType, event: CloudEvent[FactData]) -> Event:
         losses=data.losses,
         reason=data.reason,
         error=data.error,
+        executor=data.executor,
+        started_at=None if data.started_at is None else moment_of(data.started_at),
     )
     return Event(id=event.id, position=int(event.position), fact=fact)

@@ -123,6 +123,7 @@ def _wire_hello(hello: Hello) -> wire.Hello:
         queues=hello.queues,
         labels=hello.labels,
         executors=hello.executors,
+        offers=hello.offers,
         session=hello.session,
         secret=hello.secret,
         held=_wire_tokens(hello.held),
@@ -152,6 +153,9 @@ def _wire_assignment(assignment: Assignment) -> wire.Assignment:
         results=assignment.results,
         attempt_seconds=assignment.attempt_seconds,
         heartbeat_seconds=assignment.heartbeat_seconds,
+        secrets=assignment.secrets,
+        secrets_trouble=assignment.secrets_trouble,
+        task_token=assignment.task_token,
     )
 
 
@@ -215,6 +219,7 @@ def _hello(hello: wire.Hello) -> Hello:
         queues=tuple(hello.queues),
         labels=dict(hello.labels),
         executors=tuple(hello.executors),
+        offers=tuple(hello.offers),
         session=SessionId(hello.session) if hello.HasField("session") else None,
         secret=hello.secret if hello.HasField("secret") else None,
         held=_tokens(hello.held),
@@ -244,6 +249,9 @@ def _assignment(assignment: wire.Assignment) -> Assignment:
         results=dict(assignment.results),
         attempt_seconds=_optional_seconds(assignment, "attempt_seconds"),
         heartbeat_seconds=_optional_seconds(assignment, "heartbeat_seconds"),
+        secrets=dict(assignment.secrets),
+        secrets_trouble=assignment.secrets_trouble,
+        task_token=assignment.task_token,
     )
 
 

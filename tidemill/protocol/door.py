@@ -15,5 +15,6 @@ class Door(Protocol):
         """Serve one stream until either side ends it.
 
         `incoming` ends when the worker's side of the stream is over, for whatever reason; closing
-        the returned iterator ends the stream from this side.
+        the returned iterator ends the stream from this side. Forbidden in place of the first
+        message, for a worker that may not come, is passed on.
         """

@@ -33,7 +33,8 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
     queues: tuple[str, ...] = ("default",)
     labels: dict[str, str] = {}
-    executors: tuple[str, ...] = ()
+    executors: tuple[str, ...] = ()  # whatever their params say
+    offers: tuple[str, ...] = ()  # single functions of further ones, `python:flow:extract`
     session: SessionId | None = None
     secret: str | None = None
     held: tuple[Token, ...] = ()
@@ -121,6 +122,12 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     results: dict[str, bytes] = {}  # of the parents referred to, by task id; null when absent
     attempt_seconds: float | None = None
     heartbeat_seconds: float | None = None
+    secrets: dict[str, str] = {}  # of those that inputs name: the ones in the store
+    secrets_trouble: str = ""  # why others of them are not here
+    task_token: str = ""  # with which the task shows other services who calls
+
+    def __repr__(self) -> str:
+        return f"Assignment({self.task!r}, {self.token!r})"  # never its values
 
 
 class Assignments(msgspec.Struct, frozen=True):

@@ -14,35 +14,29 @@ from typing import Any, Self
 
 from tidemill.domain.errors import Conflict, StoreOwned, TidemillError, Unavailable
 from tidemill.domain.identifiers import RunId, TaskKey
-from tidemill.domain.plan import encode_workflow, version_of
+from tidemill.domain.plan import Plan, compile_plan, encode_workflow, version_of
 from tidemill.domain.run import Run
+from tidemill.domain.task_run import ENDED
 from tidemill.domain.workflow import Workflow
 from tidemill.engine import dead_letters, runs
 from tidemill.ports.store import Store
 from tidemill.protocol.messages import ProgressReport
-from tidemill.runtime.control import (
-    Answer,
-    AskProgress,
-    CancelRun,
-    Command,
-    ControlServer,
-    ProgressNow,
-    ReplayTask,
-    RunChanged,
-    RunStarted,
-    StartRun,
-)
+from tidemill.runtime.addresses import parse_endpoint
 from tidemill.runtime.exit_status import UNUSABLE, WORN_OUT
-from tidemill.runtime.inspection import read_plan
+from tidemill.runtime.guarding import is_asked_who_calls
+from tidemill.runtime.inspection import read_plan, read_tasks
 from tidemill.runtime.leftovers import sort_out, take_up, unfinished_runs
-from tidemill.runtime.offering import unserved, worker_command
+from tidemill.runtime.listening import listen_tcp
+from tidemill.runtime.offering import unoffered, unserved, worker_command
 from tidemill.runtime.owner import OwnerCard, Ownership, private_folder, take_ownership
 from tidemill.runtime.parts import Parts
 from tidemill.runtime.settings import Settings
 from tidemill.runtime.sources import Sources
+from tidemill.runtime.standing import Standing
 from tidemill.runtime.supervisor import Supervisor, WorkerDied
 from tidemill.runtime.wiring import check_place
 from tidemill.scheduler.service import Scheduler
+from tidemill.scheduler.sessions import AttachedSession
 
 WORKER_START_SECONDS = 20.0
 WORKER_POLL_SECONDS = 0.02
@@ -79,6 +73,8 @@ class Embedded:
         self.bus = self.parts.bus
         self.left: list[Run] = []
         self.listens_on: str | None = None  # for workers of other machines
+        self.http: str | None = None  # the base URL of the API, where it is served by TCP
+        self.standing = Standing("up" if resume is None else "run", self.parts)
         self.active: set[RunId] = set(resume or ())  # what it was asked to bring to an end
         self._resume = resume
         self._notify = notify
@@ -116,25 +112,29 @@ class Embedded:
         """Start a new run, and remember which modules its workers need."""
         request = runs.StartRequest(workflow=workflow, input=value, key=key)
         version = version_of(request.namespace, encode_workflow(workflow))
+        if self._resume is not None:
+            self._refuse_unoffered(compile_plan(version, workflow), set())
         self._sources.remember(version, dict.fromkeys((*imports, *self.settings.imports)))
         [started] = await runs.start(self.store, self.bus, self.entropy, [request])
-        self._note(started.run_id)
+        if self._resume is not None:
+            self.active.add(started.run_id)
         return started
 
-    async def cancel(self, run_id: RunId) -> Run:
-        """Stop a run, also one that was put aside."""
-        await take_up(self.store, [await self.store.reader.run(run_id)])
-        self._note(run_id)
-        return await runs.cancel(self.store, self.bus, run_id)
+    async def steer(self, run: Run, again: bool) -> None:
+        """Before somebody changes a stored run: one that was put aside is taken up.
+
+        `again` when its tasks will run again; Conflict when these workers cannot serve them.
+        """
+        if again:
+            workflow = (await read_plan(self.store, run)).workflow
+            self._refuse_unserved(workflow, self._sources.recall([run.version_id]))
+        await take_up(self.store, [run])
+        self._note(run)
 
     async def replay(self, key: TaskKey) -> Run:
         """Try a dead letter again; Conflict when these workers cannot serve its run."""
-        run = await self.store.reader.run(key.run_id)
-        workflow = (await read_plan(self.store, run)).workflow
-        self._refuse_unserved(workflow, self._sources.recall([run.version_id]))
-        after = await dead_letters.replay(self.store, self.bus, key)
-        self._note(key.run_id)
-        return after
+        await self.steer(await self.store.reader.run("default", key.run_id), again=True)
+        return await dead_letters.replay(self.store, self.bus, "default", key)
 
     def progress(self, run_id: RunId) -> tuple[ProgressReport, ...]:
         """What workers last said about the running tasks of a run."""
@@ -146,12 +146,22 @@ class Embedded:
         deadline = self.clock.monotonic() + WORKER_START_SECONDS
         while self.clock.monotonic() < deadline:
             self.check()
-            if any(
-                one.worker.startswith(self._workers) for one in self._scheduler.desk.sessions.all()
-            ):
-                return
+            if self._own_sessions():
+                return await self._refuse_waiting_for_ever()
             await self.clock.sleep(WORKER_POLL_SECONDS)
         raise WorkerUnusable(f"no worker has connected within {WORKER_START_SECONDS:g} s")
+
+    async def replace_workers(self) -> None:
+        """Let new worker processes take over from the old ones, which finish what they run."""
+        await self._supervisor.replace_all(self._connected)
+
+    async def _connected(self, names: Sequence[str]) -> None:
+        """Wait for workers to say hello, as long as a start may take."""
+        deadline = self.clock.monotonic() + WORKER_START_SECONDS
+        while self.clock.monotonic() < deadline:
+            if set(names) <= {one.worker for one in self._own_sessions()}:
+                return
+            await self.clock.sleep(WORKER_POLL_SECONDS)
 
     def check(self) -> None:
         """Raise what made a part of the system end, if one has."""
@@ -170,6 +180,10 @@ class Embedded:
 
     async def _start(self) -> None:
         address, exits = self.settings.store, self.parts.exit
+        listener = None
+        if self.settings.listen is not None:  # first, so that nothing has begun if it is taken
+            listener = listen_tcp(parse_endpoint(self.settings.listen))
+            exits.callback(listener.close)
         folder = private_folder()
         exits.callback(shutil.rmtree, folder, ignore_errors=True)
         ownership = None
@@ -182,15 +196,20 @@ class Embedded:
         if ownership is not None:
             await self._inherit()
         await self._start_roles(folder)
+        from tidemill.runtime.front import Front  # while the workers start, not before
+
+        front = Front(self.parts, self.standing.look)
+        front.services.steer = self.steer
+        if listener is not None:
+            self.http = await front.serve_tcp(listener)
         if ownership is not None:
-            control = ControlServer(folder / "control.sock", self._obey)
-            await control.start()
-            exits.push_async_callback(control.stop)
+            await front.serve_unix(folder / "http.sock")
             ownership.introduce(
                 OwnerCard(
                     pid=os.getpid(),
-                    socket=str(folder / "control.sock"),
                     started_at=self.clock.now(),
+                    http=self.http,
+                    http_socket=str(folder / "http.sock"),
                 )
             )
 
@@ -217,11 +236,13 @@ class Embedded:
     async def _start_roles(self, folder: Path) -> None:
         # The only owner there can be need not wait for the lead of an earlier one to expire.
         self.parts.start_relay(EXCLUSIVE_OWNER if self.settings.store.path is not None else None)
+        if self._resume is None and is_asked_who_calls(self.settings):
+            await self.parts.open_identity()
         self._scheduler = self.parts.start_scheduler()
         address = f"unix:{folder / 'worker.sock'}"
         await self.parts.open_gateway(address, guarded=False)
-        if self.settings.listen is not None:
-            gateway = await self.parts.open_gateway(self.settings.listen, guarded=True)
+        if self.settings.listen_workers is not None:
+            gateway = await self.parts.open_gateway(self.settings.listen_workers, guarded=True)
             self.listens_on = gateway.address
         self._supervisor = Supervisor(
             command=partial(worker_command, self.settings, address),
@@ -242,12 +263,18 @@ class Embedded:
 
     async def _bury(self, death: WorkerDied) -> None:
         """The process is gone for sure: its tasks need not wait for its session to expire."""
-        found = [one.id for one in await self.store.reader.sessions() if one.worker == death.name]
+        found = [
+            one.id
+            for one in await self.store.reader.sessions("default")
+            if one.worker == death.name
+        ]
         if death.status in UNUSABLE and not found:
             # Without a session it was not user code that ended it. Nobody typed --import for what
             # a workflow or an earlier run brings along.
-            self._unusable = death.tail.removeprefix("--import ") or "it gave no reason"
-            self._notify(f"{death}: {self._unusable}")
+            why = death.tail.removeprefix("--import ") or "it gave no reason"
+            self._notify(f"{death}: {why}")
+            if not self.settings.reload:  # else somebody is about to mend it
+                self._unusable = why
             return
         why = f" ({death.tail[-LAST_WORDS_CHARACTERS:]})" if death.status == WORN_OUT else ""
         self._notify(f"{death}{why}; a new one takes its place")
@@ -255,34 +282,36 @@ class Embedded:
             await tx.sessions.close(found)
 
     def _refuse_unserved(self, workflow: Workflow, imports: Sequence[str]) -> None:
-        if self.settings.listen is not None:
-            return  # workers of other machines may have what the own ones lack
+        """Conflict, in a process that ends with its runs, when its workers can never serve this.
+
+        One that goes on serving lets tasks wait for whoever offers them.
+        """
+        if self._resume is None or not self.settings.workers:
+            return
         missing = set(imports) - set(self.settings.imports) | unserved(self.settings, workflow)
         if missing:
-            fix = (
-                "start it again with them (--import, --queues, --labels)"
-                if self._resume is None
-                else "it runs another workflow, try again when that has ended"
-            )
             names = ", ".join(sorted(missing))
+            fix = "it runs another workflow, try again when that has ended"
             raise Conflict(f"process {os.getpid()} has workers without {names}: {fix}")
 
-    def _note(self, run_id: RunId) -> None:
-        """Remember a run to see to its end; who resumes everything sees to all of them."""
-        if self._resume is not None:
-            self.active.add(run_id)
+    def _own_sessions(self) -> list[AttachedSession]:
+        sessions = self._scheduler.desk.sessions.all()
+        return [one for one in sessions if one.worker.startswith(self._workers)]
 
-    async def _obey(self, command: Command) -> Answer:
-        match command:
-            case CancelRun(run_id):
-                return RunChanged(await self.cancel(run_id))
-            case ReplayTask(run_id, position):
-                return RunChanged(await self.replay(TaskKey(run_id, position)))
-            case StartRun():
-                self._refuse_unserved(command.workflow, command.imports)
-                started = await self.start(
-                    command.workflow, command.input, command.key, command.imports
-                )
-                return RunStarted(started.run_id, started.created)
-            case AskProgress(run_id):
-                return ProgressNow(self.progress(run_id))
+    async def _refuse_waiting_for_ever(self) -> None:
+        """Conflict when a run to be brought to its end would wait for a worker that never comes."""
+        for run_id in sorted(self.active):
+            run = await self.store.reader.run("default", run_id)
+            ended = {one.node for one in await read_tasks(self.store, run) if one.state in ENDED}
+            self._refuse_unoffered(await read_plan(self.store, run), ended)
+
+    def _refuse_unoffered(self, plan: Plan, ended: set[int]) -> None:
+        routes = [node.route for node in plan.nodes if node.index not in ended]
+        reason = unoffered(routes, self._own_sessions())
+        if reason is not None:
+            raise Conflict(f"workflow {plan.workflow.name} would wait for ever: {reason}")
+
+    def _note(self, run: Run) -> None:
+        """Remember a run to see to its end; who resumes everything sees to all of them."""
+        if self._resume is not None and run.namespace == "default":
+            self.active.add(run.id)

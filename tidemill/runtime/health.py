@@ -123,17 +123,29 @@ def _response(status: str, body: object, more: str = "") -> bytes:
 
 
 async def ask_health(endpoint: str) -> HealthAnswer:
-    """What the role behind `HOST:PORT` says; OSError when nobody answers in its words."""
+    """What the role says that serves health or HTTP at `HOST:PORT`; OSError when none does."""
     host, port = parse_endpoint(endpoint)
     async with asyncio.timeout(ANSWER_SECONDS):
-        reader, writer = await asyncio.open_connection(host, port, limit=ANSWER_BYTES_MAX)
+        with contextlib.suppress(msgspec.DecodeError):
+            return msgspec.json.decode(await _ask(host, port, "/ready"), type=HealthAnswer)
         try:
-            writer.write(f"GET /ready HTTP/1.1\r\nHost: {host}\r\n\r\n".encode("latin-1"))
-            await writer.drain()
-            answer = await reader.read(ANSWER_BYTES_MAX)
-        finally:
-            writer.close()
+            told = msgspec.json.decode(await _ask(host, port, "/health"), type=Health)
+        except msgspec.DecodeError as error:
+            raise OSError("something else than Tidemill answers there") from error
+    return HealthAnswer(role=told.role, ready=told.ready, reasons=told.reasons, notes=told.notes)
+
+
+async def _ask(host: str, port: int, path: str) -> bytes:
+    """The body of an answer, as far as it is bounded."""
+    name = f"[{host}]" if ":" in host else host
+    head = f"GET {path} HTTP/1.1\r\nHost: {name}:{port}\r\nConnection: close\r\n\r\n"
+    reader, writer = await asyncio.open_connection(host, port)
+    answer = b""
     try:
-        return msgspec.json.decode(answer.partition(b"\r\n\r\n")[2], type=HealthAnswer)
-    except msgspec.DecodeError as error:
-        raise OSError("something else than Tidemill answers there") from error
+        writer.write(head.encode("latin-1"))
+        with contextlib.suppress(ConnectionError):  # what came before it tells who is there
+            while len(answer) < ANSWER_BYTES_MAX and (piece := await reader.read(ANSWER_BYTES_MAX)):
+                answer += piece
+    finally:
+        writer.close()
+    return answer.partition(b"\r\n\r\n")[2]

@@ -27,7 +27,8 @@ async def unfinished_runs(store: Store) -> list[Run]:
     before: RunId | None = None
     while len(found) < RUNS_MAX:
         states = (RunState.PENDING, RunState.RUNNING)
-        page = await store.reader.runs(RunQuery(states=states, before=before, limit=PAGE_RUNS))
+        query = RunQuery(namespace="default", states=states, after=before, limit=PAGE_RUNS)
+        page = await store.reader.runs(query)
         found += page
         if len(page) < PAGE_RUNS:
             break

@@ -32,8 +32,9 @@ class OwnerCard(msgspec.Struct, frozen=True, kw_only=True):
     """What an owner tells about itself."""
 
     pid: int
-    socket: str  # where it takes commands
     started_at: Moment
+    http: str | None = None  # the base URL of its HTTP API, if others may reach it by one
+    http_socket: str | None = None  # the same API over a unix socket, for this user
 
 
 @dataclass(slots=True)
@@ -95,7 +96,7 @@ def _clear_away(card: OwnerCard) -> None:
 
     Only a folder of this user that has the name and the place of one: the card is just a file.
     """
-    folder = Path(card.socket).parent
+    folder = Path(card.http_socket or "").parent
     places = {Path(tempfile.gettempdir()), Path(SHORT_FOLDER)}
     if not folder.name.startswith(FOLDER_PREFIX) or folder.parent not in places:
         return
@@ -129,7 +130,7 @@ def _read_card(descriptor: int) -> OwnerCard:
     try:
         return msgspec.json.decode(os.pread(descriptor, 65_536, 0), type=OwnerCard)
     except msgspec.DecodeError:
-        return OwnerCard(pid=0, socket="", started_at=0)
+        return OwnerCard(pid=0, started_at=0)
 
 
 def _owned(store: Path) -> StoreOwned:

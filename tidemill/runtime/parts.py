@@ -10,17 +10,19 @@ from typing import Any, TypeVar
 
 from tidemill.domain.errors import Unavailable
 from tidemill.gateway.broker_gateway import BrokerGateway
+from tidemill.gateway.identity import identity_handler
 from tidemill.gateway.query import query_handler
 from tidemill.gateway.server import GatewayServer
 from tidemill.notifier.relay import Relay
 from tidemill.ports.bus import Bus
 from tidemill.ports.store import Store
-from tidemill.runtime.guarding import gateway_credentials, token_check
+from tidemill.runtime.guarding import gateway_credentials, workers_gate
+from tidemill.runtime.identity_parts import IdentityParts, open_identity
 from tidemill.runtime.reaching import Reach
 from tidemill.runtime.role_configs import relay_config, scheduler_config
 from tidemill.runtime.settings import Settings
 from tidemill.runtime.system import SystemClock, SystemEntropy
-from tidemill.runtime.wiring import bus_url, open_broker, open_bus, open_store
+from tidemill.runtime.wiring import bus_url, open_broker, open_bus, open_sealing, open_store
 from tidemill.scheduler.service import Scheduler
 
 GOODBYE_SECONDS = 0.5
@@ -38,14 +40,16 @@ class Parts:
         self.name = settings.process_name
         self.clock = SystemClock()
         self.entropy = SystemEntropy()
+        self.sealing = open_sealing(settings.secrets_key_file, self.entropy)
         self.bus: Bus = open_bus(bus_url(settings))
         self.store: Store
         self.scheduler: Scheduler | None = None
         self.relay: Relay | None = None
+        self.identity: IdentityParts | None = None
         self.exit = contextlib.AsyncExitStack()
         self.exit.push_async_callback(self.bus.close)
         self.is_open = False  # the store has answered
-        self._tell = tell
+        self.tell = tell
         self._duties: list[asyncio.Task[None]] = []
 
     async def open_store(self) -> Store:
@@ -60,7 +64,14 @@ class Parts:
         return await self._reach().until("store", self.settings.store.dsn or "", ask)
 
     def _reach(self) -> Reach:
-        return Reach(self.clock, self.settings.start_retry, self._tell)
+        return Reach(self.clock, self.settings.start_retry, self.tell)
+
+    async def open_identity(self) -> IdentityParts:
+        """Know who there is, from now on; the first call opens it."""
+        if self.identity is None:
+            self.identity = await open_identity(self.store, self.clock, self.entropy, self.settings)
+            self.exit.callback(self.identity.close)
+        return self.identity
 
     def start_scheduler(self) -> Scheduler:
         """Take turns from now on."""
@@ -72,6 +83,9 @@ class Parts:
             entropy=self.entropy,
             config=scheduler_config(self.settings),
         )
+        scheduler.open_secrets(self.sealing)
+        if self.identity is not None:
+            scheduler.sign_tasks(self.identity.identity.signer)
         self.exit.push_async_callback(self._finish, scheduler.close)
         self.begin(scheduler.run())
         return scheduler
@@ -90,14 +104,18 @@ class Parts:
         self.begin(relay.run())
 
     async def open_gateway(self, address: str, *, guarded: bool) -> GatewayServer:
-        """Let workers connect; where others could, with TLS and tokens as they were set."""
+        """Let workers connect; where others could, with TLS and credentials as they were set."""
         assert self.scheduler is not None, "a gateway leads to a scheduler"
+        principals = self.identity.principals if self.identity else None
+        handlers = [query_handler(self.store, self.clock)]
+        if principals is not None:
+            handlers.append(identity_handler(principals))
         gateway = GatewayServer(
             self.scheduler,
             address,
-            handlers=[query_handler(self.store, self.clock)],
+            handlers=handlers,
             credentials=gateway_credentials(self.settings) if guarded else None,
-            tokens=token_check(self.settings) if guarded else None,
+            gate=workers_gate(self.settings, principals, self.clock) if guarded else None,
         )
         await gateway.start()
         self.exit.push_async_callback(gateway.stop, GOODBYE_SECONDS)

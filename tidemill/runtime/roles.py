@@ -1,4 +1,4 @@
-"""The serving roles, each an async context: scheduler and notifier apart, or all as `up`."""
+"""The serving roles, each an async context: api, scheduler and notifier apart, or all as `up`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from contextlib import asynccontextmanager
 
 from tidemill.domain.errors import InvalidInput, Problem
 from tidemill.domain.urls import mask_url
+from tidemill.engine.identity.bootstrap import has_signing_key
 from tidemill.ports.clock import Clock
-from tidemill.runtime.addresses import scheme_of
+from tidemill.runtime.addresses import parse_endpoint, scheme_of
 from tidemill.runtime.embedded import Embedded
-from tidemill.runtime.guarding import check_listening
+from tidemill.runtime.guarding import check_listening, is_asked_who_calls
 from tidemill.runtime.health import HealthServer
+from tidemill.runtime.listening import listen_tcp
 from tidemill.runtime.parts import Parts
 from tidemill.runtime.probing import bus_trouble, via_trouble
+from tidemill.runtime.reloading import Reloader
 from tidemill.runtime.resuming import with_left_imports
+from tidemill.runtime.setting_checks import SINGLE_USER
 from tidemill.runtime.settings import Settings
 from tidemill.runtime.standing import Standing
 from tidemill.runtime.wiring import bus_url, check_schema
@@ -30,10 +34,10 @@ Tell = Callable[[str], None]
 class Role:
     """A role that has begun: what it is, and where it is reached."""
 
-    def __init__(self, name: str, parts: Parts) -> None:
+    def __init__(self, name: str, parts: Parts, standing: Standing | None = None) -> None:
         self.name = name
         self.parts = parts
-        self.standing = Standing(name, parts)
+        self.standing = standing or Standing(name, parts)
         self.facts: dict[str, str] = {  # for people
             "store": str(parts.settings.store),
             "bus": mask_url(bus_url(parts.settings)),
@@ -69,9 +73,12 @@ async def scheduler_role(settings: Settings, tell: Tell) -> AsyncIterator[Role]:
     check_listening(settings)
     async with _on_shared_store("scheduler", settings, tell) as role:
         parts = role.parts
+        if is_asked_who_calls(settings) or await has_signing_key(parts.store):
+            await parts.open_identity()
         scheduler = parts.start_scheduler()
-        assert settings.listen is not None, "a scheduler listens by default"
-        role.facts["workers"] = (await parts.open_gateway(settings.listen, guarded=True)).address
+        assert settings.listen_workers is not None, "a scheduler listens by default"
+        gateway = await parts.open_gateway(settings.listen_workers, guarded=True)
+        role.facts["workers"] = gateway.address
         if settings.via is not None:
             parts.open_broker_gateway(settings.via)
             role.facts["via"] = mask_url(settings.via)
@@ -96,16 +103,41 @@ async def up_role(settings: Settings, tell: Tell) -> AsyncIterator[Role]:
     check_listening(settings)
     settings = await with_left_imports(settings, tell)
     system = Embedded(settings, resume=None, notify=tell)
-    role = Role("up", system.parts)
+    role = Role("up", system.parts, system.standing)
     async with role.answering(), system:
         if settings.workers:
             await system.workers_ready()
+        if settings.reload:
+            watching = Reloader(settings.imports, system.replace_workers, tell, system.clock)
+            system.parts.begin(watching.run())
         pids = ", ".join(map(str, system.worker_pids)) or "none"
         role.facts["workers"] = f"{settings.workers} of {settings.slots} slots (process {pids})"
+        role.facts["http"] = f"{system.http}{_login_hint(settings)}"
         if system.listens_on is not None:
             role.facts["listen"] = f"{system.listens_on}, for workers of other machines"
         yield role
         tell(f"letting running tasks finish, {settings.grace:g} s at most")
+
+
+@asynccontextmanager
+async def api_role(settings: Settings, tell: Tell) -> AsyncIterator[Role]:
+    """The HTTP API, on a store that others share."""
+    check_listening(settings)
+    assert settings.listen is not None, "the API listens by default"
+    async with _on_shared_store("api", settings, tell) as role:
+        from tidemill.runtime.front import Front
+
+        listener = listen_tcp(parse_endpoint(settings.listen))
+        role.parts.exit.callback(listener.close)
+        url = await Front(role.parts, role.standing.look).serve_tcp(listener)
+        role.facts["http"] = f"{url}{_login_hint(settings)}"
+        yield role
+
+
+def _login_hint(settings: Settings) -> str:
+    if settings.auth != SINGLE_USER:
+        return ""
+    return " (no login is needed: only this machine can reach it); try /docs"
 
 
 @asynccontextmanager

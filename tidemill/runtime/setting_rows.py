@@ -34,6 +34,7 @@ class Setting:
     flag: str | None = None  # an empty one means that there is none, nor a key in the file
     metavar: str = ""
     by_role: Mapping[str | None, Any] = field(default_factory=dict)  # defaults of single roles
+    also: Mapping[str | None, str] = field(default_factory=dict)  # a second flag of single roles
     secret: bool = False
     tuning: bool = False  # for those who run many machines
     filled: bool = False  # an empty list makes no sense

@@ -12,14 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from tidemill.domain.errors import InvalidInput, Problem
-from tidemill.runtime.addresses import (
-    BROKER_SCHEMES,
-    BUS_SCHEMES,
-    DEFAULT_STORE,
-    StoreAddress,
-    parse_endpoint,
-    parse_store,
-    scheme_of,
+from tidemill.runtime.addresses import DEFAULT_STORE, StoreAddress, parse_store
+from tidemill.runtime.setting_checks import (
+    SHARED_TOKEN,
+    SINGLE_USER,
+    check_auth,
+    check_broker,
+    check_bus,
+    check_endpoint,
+    check_endpoints,
+    check_level,
+    check_origins,
+    check_registration,
 )
 from tidemill.runtime.setting_kinds import KINDS
 from tidemill.runtime.setting_rows import Setting, setting
@@ -31,41 +35,15 @@ RESULT_BYTES_MAX = 4 * 1024 * 1024
 SILENT_PINGS = 3
 """After so many pings that did not come, the other side is taken for gone."""
 
-LOG_LEVELS = ("debug", "info", "warning", "error")
-
 LOOK = "look"  # runs, show, dead, cancel, config: whoever only needs to find the store
 LOCAL = ("run", "up")
 SCHEDULING = ("scheduler", *LOCAL)
 WORKING = ("worker", *LOCAL)
-SERVING = ("scheduler", "notifier", "up")
+HTTP = ("api", "up")
+SERVING = ("scheduler", "notifier", *HTTP)
 GUARDED = ("scheduler", "worker", "up")
-ROLES = ("run", "start", LOOK, "scheduler", "worker", "notifier", "migrate", "up")
+ROLES = ("run", "start", LOOK, "api", "scheduler", "worker", "notifier", "migrate", "up")
 STORING = tuple(role for role in ROLES if role != "worker")
-
-
-def _endpoint(text: str) -> None:
-    parse_endpoint(text)
-
-
-def _endpoints(texts: tuple[str, ...]) -> None:
-    for text in texts:
-        if not text.startswith("unix:"):
-            parse_endpoint(text)
-
-
-def _bus(url: str) -> None:
-    if scheme_of(url) not in BUS_SCHEMES:
-        raise ValueError("must begin with memory:, postgresql://, redis://, rediss:// or kafka://")
-
-
-def _broker(url: str) -> None:
-    if scheme_of(url) not in BROKER_SCHEMES:
-        raise ValueError("must begin with kafka://, redis:// or rediss://")
-
-
-def _level(text: str) -> None:
-    if text not in LOG_LEVELS:
-        raise ValueError(f"must be one of {', '.join(LOG_LEVELS)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)  # there are secrets among them
@@ -85,7 +63,7 @@ class Settings:
         (*SERVING, "run", "start"),
         metavar="URL",
         tuning=True,
-        check=_bus,
+        check=check_bus,
         by_role={"run": "memory:"},
     )
     via: str | None = setting(
@@ -93,22 +71,81 @@ class Settings:
         "talk to workers over this broker: kafka://… or redis://…",
         ("scheduler", "worker"),
         metavar="URL",
-        check=_broker,
+        check=check_broker,
     )
     listen: str | None = setting(
+        None,
+        "where HTTP is served; port 0 for a free one",
+        HTTP,
+        metavar="HOST:PORT",
+        check=check_endpoint,
+        by_role=dict.fromkeys(HTTP, "127.0.0.1:8080"),
+    )
+    auth: str = setting(
+        "identity",
+        "who may come: `identity` for accounts, API keys and credentials of workers, "
+        "`single-user` for whoever is at this machine, without login; "
+        "for a scheduler `shared-token` for whoever knows the token of --token-file",
+        (*HTTP, "scheduler"),
+        metavar="MODE",
+        check=check_auth,
+        by_role={"up": SINGLE_USER, "scheduler": SHARED_TOKEN},
+    )
+    registration: str = setting(
+        "off",
+        "who may make an account for themselves: `off`, `invitation` or `open` (without a role)",
+        HTTP,
+        metavar="MODE",
+        check=check_registration,
+        tuning=True,
+    )
+    signing_key_file: Path | None = setting(
+        None,
+        "file with the key (256 bits or more) that signs tokens; "
+        "by default one is made and kept in the store",
+        (*HTTP, "scheduler"),
+        metavar="FILE",
+        tuning=True,
+    )
+    bootstrap_token: str | None = setting(
+        None,
+        "the token for the first administrator, in the environment only; made up when not given",
+        HTTP,
+        secret=True,
+        flag="",
+    )
+    cors_origins: tuple[str, ...] = setting(
+        (),
+        "origins whose web pages may use the API, such as https://ops.example.com",
+        HTTP,
+        metavar="A,B",
+        check=check_origins,
+        tuning=True,
+    )
+    rate_limit: float = setting(
+        1_000.0,
+        "requests a second that one account may send; 0 for no limit. "
+        "There is none in single-user mode",
+        HTTP,
+        bounds=(0, 1_000_000),
+        metavar="N",
+        tuning=True,
+    )
+    listen_workers: str | None = setting(
         None,
         "where workers connect over TCP; workers of `up` need none",
         ("scheduler", "up"),
         metavar="HOST:PORT",
-        check=_endpoint,
+        check=check_endpoint,
         by_role={"scheduler": "127.0.0.1:7300"},
+        also={"scheduler": "--listen"},
     )
     connect: tuple[str, ...] = setting(
         (),
         "schedulers to work for, HOST:PORT or unix:PATH: any of them, and the next when it is lost",
         ("worker",),
         metavar="HOST:PORT",
-        check=_endpoints,
+        check=check_endpoints,
     )
     workers: int = setting(1, "worker processes", LOCAL, bounds=(0, WORKERS_MAX), metavar="N")
     slots: int = setting(
@@ -134,10 +171,25 @@ class Settings:
         metavar="A,B",
         tuning=True,
     )
+    reload: bool = setting(
+        False, "replace the workers when a file that they import changes", ("up",)
+    )
+    secrets_dir: Path | None = setting(
+        None,
+        "folder with secrets for tasks, one file each, called like the secret",
+        WORKING,
+        metavar="FOLDER",
+    )
+    secrets_key_file: Path | None = setting(
+        None,
+        "file with the key, 256 bits, under which secrets in the store are sealed",
+        (*SCHEDULING, "api"),
+        metavar="FILE",
+    )
     grace: float = setting(
         10.0,
-        "seconds that running tasks get to finish when asked to stop",
-        WORKING,
+        "seconds that running tasks and requests get to finish when asked to stop",
+        (*WORKING, "api"),
         bounds=(0, SECONDS_MAX),
         metavar="SECONDS",
     )
@@ -200,9 +252,9 @@ class Settings:
         tuning=True,
     )
     tls_cert: Path | None = setting(
-        None, "certificate (PEM) of this process", GUARDED, metavar="FILE"
+        None, "certificate (PEM) of this process", (*GUARDED, "api"), metavar="FILE"
     )
-    tls_key: Path | None = setting(None, "its private key (PEM)", GUARDED, metavar="FILE")
+    tls_key: Path | None = setting(None, "its private key (PEM)", (*GUARDED, "api"), metavar="FILE")
     tls_client_ca: Path | None = setting(
         None,
         "only workers with a certificate of this CA may connect",
@@ -214,7 +266,7 @@ class Settings:
     )
     token_file: Path | None = setting(
         None,
-        "file with the secret that workers and schedulers share",
+        "file with the secret that workers and schedulers share, or with a worker's credential",
         GUARDED,
         metavar="FILE",
     )
@@ -228,37 +280,37 @@ class Settings:
     insecure: bool = setting(
         False,
         "allow other machines without TLS or without a token",
-        GUARDED,
+        (*GUARDED, "api"),
     )
     health: str | None = setting(
         None,
         "serve /live and /ready over HTTP",
-        ("scheduler", "worker", "notifier", "up"),
+        ("api", "scheduler", "worker", "notifier", "up"),
         metavar="HOST:PORT",
-        check=_endpoint,
+        check=check_endpoint,
     )
     name: str | None = setting(
         None,
         "how this process is called; host and process id if not given",
-        ("scheduler", "worker", "notifier", "up"),
+        ("api", "scheduler", "worker", "notifier", "up"),
         metavar="NAME",
     )
     migrate: bool = setting(
-        False, "bring the schema up to date at start", ("scheduler", "notifier")
+        False, "bring the schema up to date at start", ("api", "scheduler", "notifier")
     )
     start_retry: float = setting(
         0.0,
         "seconds to go on trying when the store or the broker cannot be reached at start",
-        ("scheduler", "worker", "notifier", "migrate", "up", "start"),
+        ("api", "scheduler", "worker", "notifier", "migrate", "up", "start"),
         bounds=(0, 24 * 3_600),
         metavar="SECONDS",
     )
     log_level: str = setting(
         "warning",
         "what is logged to standard error: debug, info, warning or error",
-        ("scheduler", "worker", "notifier", "migrate", "up"),
+        ("api", "scheduler", "worker", "notifier", "migrate", "up"),
         metavar="LEVEL",
-        check=_level,
+        check=check_level,
     )
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from tidemill.ports.clock import Clock
@@ -70,6 +70,7 @@ class Supervisor:
         self._clock = clock
         self._on_death = on_death
         self._running: dict[int, _Worker] = {}
+        self._retired: dict[int, _Worker] = {}  # by process id: those that finish what they run
         self._keepers: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
 
@@ -84,6 +85,26 @@ class Supervisor:
         for number in range(1, self._count + 1):
             worker = self._running[number] = await self._spawn()
             self._keepers.append(asyncio.create_task(self._keep(number, worker)))
+
+    async def replace_all(self, ready: Callable[[Sequence[str]], Awaitable[None]]) -> None:
+        """Start a successor for every worker; once they are ready, let the old ones finish."""
+        old = dict(self._running)
+        names = []
+        for number in range(1, self._count + 1):
+            worker = await self._replacement()
+            if worker is None:
+                return
+            before = self._running.get(number)
+            if before is not None:
+                self._retired[before.process.pid] = before
+            self._running[number] = worker
+            names.append(worker.name)
+            self._keepers = [keeper for keeper in self._keepers if not keeper.done()]
+            self._keepers.append(asyncio.create_task(self._keep(number, worker)))
+        await ready(names)
+        for worker in old.values():
+            if worker.process.pid in self._retired:
+                _send(worker, signal.SIGTERM)
 
     async def stop(self, grace_seconds: float) -> None:
         """Ask workers to finish, and kill those that have not after the grace; safe to repeat."""
@@ -100,9 +121,8 @@ class Supervisor:
         await asyncio.gather(*self._keepers)
 
     def _signal(self, number: signal.Signals) -> None:
-        for worker in self._running.values():
-            with contextlib.suppress(ProcessLookupError):
-                worker.process.send_signal(number)
+        for worker in (*self._running.values(), *self._retired.values()):
+            _send(worker, number)
 
     async def _keep(self, number: int, worker: _Worker) -> None:
         """Replace one worker whenever it dies; one that dies young waits longer each time."""
@@ -110,8 +130,10 @@ class Supervisor:
         while True:
             born = self._clock.monotonic()
             status = await worker.process.wait()
-            del self._running[number]
             tail = await worker.close()
+            if self._retired.pop(worker.process.pid, None) is not None:
+                return
+            del self._running[number]
             if self._stopping.is_set():
                 return
             self._on_death(WorkerDied(worker.name, worker.process.pid, status, tail))
@@ -122,6 +144,9 @@ class Supervisor:
                     return
             successor = await self._replacement()
             if successor is None:
+                return
+            if number in self._running:  # somebody has replaced it meanwhile
+                await _end(successor)
                 return
             worker = self._running[number] = successor
 
@@ -136,10 +161,7 @@ class Supervisor:
                 continue
             if not self._stopping.is_set():
                 return worker
-            with contextlib.suppress(ProcessLookupError):
-                worker.process.kill()
-            await worker.process.wait()
-            await worker.close()
+            await _end(worker)
         return None
 
     async def _spawn(self) -> _Worker:
@@ -173,6 +195,18 @@ class _Worker:
         self.transport.close()
         self.words.feed_eof()
         return await self.listening
+
+
+def _send(worker: _Worker, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        worker.process.send_signal(number)
+
+
+async def _end(worker: _Worker) -> None:
+    """End a worker that nobody wants."""
+    _send(worker, signal.SIGKILL)
+    await worker.process.wait()
+    await worker.close()
 
 
 async def _spawn(name: str, command: Sequence[str]) -> _Worker:

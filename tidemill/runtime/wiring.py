@@ -11,6 +11,8 @@ from tidemill.domain.errors import Conflict, InvalidInput, NotFound, Problem
 from tidemill.ports.broker import Broker
 from tidemill.ports.bus import Bus
 from tidemill.ports.clock import Clock
+from tidemill.ports.entropy import Entropy
+from tidemill.ports.secrets import Sealing
 from tidemill.ports.store import Store
 from tidemill.runtime.addresses import StoreAddress, scheme_of
 from tidemill.runtime.reaching import Reach, Unreachable, without_password
@@ -140,6 +142,17 @@ def open_broker(url: str, setting: str = "via") -> Broker:
     if scheme_of(url) == "kafka":
         return _import_broker(setting, "Kafka", "kafka")(url)
     return _import_broker(setting, "Redis", "redis")(url)
+
+
+def open_sealing(key_file: Path | None, entropy: Entropy) -> Sealing | None:
+    """What seals secrets in the store; None without a key."""
+    if key_file is None:
+        return None
+    try:
+        from tidemill.credentials.sealing import AesSealing, read_sealing_key
+    except ImportError as error:
+        raise _needs_extra("--secrets-key-file", "it", "secrets") from error
+    return AesSealing(read_sealing_key(key_file), entropy)
 
 
 def _import_broker(setting: str, product: str, extra: str) -> Callable[[str], Broker]:

@@ -2,33 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias
 
 from tidemill.domain.errors import InvalidInput, Problem
+from tidemill.domain.routes import OFFERS_MAX, PYTHON
 from tidemill.ports.broker import Broker
+from tidemill.protocol.broker_messages import HEARTBEAT_OFFERS_MAX
 from tidemill.runtime.addresses import is_private
 from tidemill.runtime.settings import SILENT_PINGS, Settings
 from tidemill.runtime.wiring import open_broker
+from tidemill.sdk.secrets import NOT_FOUND, NOT_OVER_BROKER, SecretSources
 from tidemill.worker.broker_worker import RESULT_BYTES_MAX, BrokerWorker
 from tidemill.worker.config import WorkerConfig
 from tidemill.worker.executor import Executor, Workshop
 from tidemill.worker.grpc_link import ChannelSecurity, GrpcLink, read_security
+from tidemill.worker.library import Library
 from tidemill.worker.link import Link
 from tidemill.worker.worker import Worker
 
 
-def worker_config(settings: Settings) -> WorkerConfig:
-    """What a worker offers, and its bounds."""
+def worker_config(
+    settings: Settings,
+    executors: Collection[str],
+    library: Library,
+    secrets: dict[str, str],
+) -> WorkerConfig:
+    """What a worker offers, and its bounds. Of Python it offers what it could import, no more."""
+    functions = {PYTHON: library.names()} if PYTHON in executors else {}
+    _check_offer(settings, executors, functions)
     return WorkerConfig(
         name=settings.process_name,
         slots=settings.slots,
         queues=settings.queues,
         labels=dict(settings.labels),
+        functions=functions,
+        secrets=SecretSources(
+            environment=secrets,
+            directory=str(settings.secrets_dir.resolve()) if settings.secrets_dir else None,
+            trouble=NOT_FOUND if settings.via is None else NOT_OVER_BROKER,
+        ),
         result_bytes_max=settings.result_bytes_max,
         ping_seconds=settings.ping_seconds,
         silence_seconds=SILENT_PINGS * settings.ping_seconds,
     )
+
+
+def _check_offer(
+    settings: Settings, executors: Collection[str], functions: Mapping[str, Sequence[str]]
+) -> None:
+    count = sum(map(len, functions.values()))
+    if not count and not set(executors) - functions.keys():
+        message = "offer nothing: python needs functions, import some with --import"
+        raise InvalidInput([Problem(path="--executors", message=message, code="nothing")])
+    most = OFFERS_MAX if settings.via is None else HEARTBEAT_OFFERS_MAX
+    if count > most:
+        where = "" if settings.via is None else " over a broker"
+        message = f"has {count} functions, and a worker may offer {most}{where}: import fewer"
+        raise InvalidInput([Problem(path="--import", message=message, code="too_many")])
 
 
 Way: TypeAlias = Sequence[Link] | Broker

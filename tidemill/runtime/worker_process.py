@@ -21,7 +21,7 @@ from tidemill.domain.urls import mask_url
 from tidemill.runtime.exit_status import REFUSED, USAGE, WORN_OUT
 from tidemill.runtime.health import Health, HealthServer
 from tidemill.runtime.logging_setup import log_to_stderr
-from tidemill.runtime.offering import hide_settings, worker_environ
+from tidemill.runtime.offering import hide_settings, take_secrets, worker_environ
 from tidemill.runtime.reaching import Reach, Unreachable
 from tidemill.runtime.setting_kinds import shown
 from tidemill.runtime.settings import Settings
@@ -29,6 +29,7 @@ from tidemill.runtime.system import SystemClock, SystemEntropy
 from tidemill.runtime.worker_parts import Way, employ, make_way, worker_config
 from tidemill.worker.broker_worker import BrokerWorker
 from tidemill.worker.capture import capture_output
+from tidemill.worker.config import WorkerConfig
 from tidemill.worker.executor import Executor, Workshop
 from tidemill.worker.library import ImportFailed, load_library
 from tidemill.worker.link import WorkerRefused
@@ -47,23 +48,28 @@ def main(settings: Settings) -> NoReturn:
     supervised = end_with_parent()
     # Nothing that user code could read tells where the store is, or what opens a gateway.
     way = make_way(settings)
-    _forget_settings()
+    secrets = _forget_settings()
     log_to_stderr(settings.log_level, SystemClock())
     capture_output()
     try:
         workshop = _workshop(settings)
         executors = _offered(find_executors(workshop), settings.executors)
+        config = worker_config(settings, executors, workshop.library, secrets)
     except (ImportFailed, InvalidInput) as error:
         _leave(USAGE, str(error))
-    asyncio.run(_Process(settings, workshop, executors, supervised).serve(way))
+    process = _Process(settings, workshop, executors, supervised)
+    asyncio.run(process.serve(way, config))
     raise AssertionError("a worker leaves from inside its loop")
 
 
-def _forget_settings() -> None:
+def _forget_settings() -> dict[str, str]:
+    """Leave nothing in the environment that user code must not see; the secrets in it are kept."""
     hide_settings()
     kept = worker_environ(os.environ)
+    secrets = take_secrets(kept)
     os.environ.clear()
     os.environ.update(kept)
+    return secrets
 
 
 def _workshop(settings: Settings) -> Workshop:
@@ -104,10 +110,9 @@ class _Process:
         self._executors = executors
         self._signals = _Signals(settings.grace, supervised)
 
-    async def serve(self, way: Way) -> NoReturn:
+    async def serve(self, way: Way, config: WorkerConfig) -> NoReturn:
         """Work until drained, then leave."""
-        config, workshop = worker_config(self._settings), self._workshop
-        worker = employ(way, config, self._executors, workshop)
+        worker = employ(way, config, self._executors, self._workshop)
         await self._reach_broker()
         self._signals.heed(worker)
         watchdog = Watchdog(lambda: worker.attempts, on_hang=partial(_leave, WORN_OUT))

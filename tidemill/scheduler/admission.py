@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from tidemill.domain.identifiers import Lane, RunId
+from tidemill.domain.identifiers import Lane, RunId, SessionId
 from tidemill.domain.plan import Plan
 from tidemill.domain.task_run import ALONE, TaskRun, TaskState
 from tidemill.engine.book import Book
@@ -53,35 +53,53 @@ class Seats:
         self._sessions = list(sessions)
         self._free = {session.id: session.free for session in self._sessions}
         self._idle = {session.id for session in self._sessions if session.idle}
+        self._taken = dict.fromkeys(self._free, 0)
+        self._rooms: dict[tuple[SessionId, str], int] = {}  # before anything was taken
+        self._serving_by_place: dict[tuple[str, str], list[Holder]] = {}
 
     def count(self, lane: Lane) -> int:
         """Free slots for tasks of a lane."""
-        return sum(self._free[session.id] for session in self._serving(lane))
+        return sum(self._room(session, lane) for session in self.serving(lane))
 
     def take(self, lane: Lane) -> Holder | None:
         """A slot for a task of the lane, where most are free."""
-        best = max(self._serving(lane), key=lambda one: self._free[one.id], default=None)
-        if best is None or self._free[best.id] <= 0:
+        best = max(self.serving(lane), key=lambda one: self._room(one, lane), default=None)
+        if best is None or self._room(best, lane) <= 0:
             return None
         self._free[best.id] -= 1
+        self._taken[best.id] += 1
         self._idle.discard(best.id)
         return best
 
     def give_back(self, session: Holder) -> None:
         """Return a slot that was taken for nothing."""
         self._free[session.id] += 1
+        self._taken[session.id] -= 1
 
     def idle(self, lane: Lane) -> list[Holder]:
         """Workers that run nothing and may run tasks of the lane."""
-        return [session for session in self._serving(lane) if session.id in self._idle]
+        return [session for session in self.serving(lane) if session.id in self._idle]
 
     def take_whole(self, session: Holder) -> None:
         """Give an idle worker to a single task; one of a pool leaves the others as they are."""
         self._free[session.id] = self._free[session.id] - 1 if isinstance(session, Pool) else 0
+        self._taken[session.id] += 1
         self._idle.discard(session.id)
 
-    def _serving(self, lane: Lane) -> list[Holder]:
-        return [one for one in self._sessions if one.serves(lane.namespace, lane.route)]
+    def serving(self, lane: Lane) -> list[Holder]:
+        """Who may run tasks of a lane."""
+        place = lane.namespace, lane.route
+        if place not in self._serving_by_place:
+            found = [one for one in self._sessions if one.serves(*place)]
+            self._serving_by_place[place] = found
+        return self._serving_by_place[place]
+
+    def _room(self, holder: Holder, lane: Lane) -> int:
+        """Free slots for the lane; of a pool, those of the workers that offer what it needs."""
+        place = holder.id, lane.route
+        if place not in self._rooms:
+            self._rooms[place] = holder.room(lane.route)
+        return max(0, min(self._free[holder.id], self._rooms[place] - self._taken[holder.id]))
 
 
 class Admission:
@@ -100,6 +118,7 @@ class Admission:
         self._seats = seats
         self._backlog = backlog
         self._claims_left = claims_max
+        self._behind: dict[Lane, bool] = {}
 
     async def admit(self) -> None:
         """Grant what can be granted."""
@@ -111,12 +130,21 @@ class Admission:
         fresh = [task for ledger in self._book.ledgers.values() for task in ledger.ready_tasks()]
         for task in sorted(fresh, key=lambda task: -task.priority):
             lane = lane_of(task)
-            behind = self._backlog.waits_before(lane)
-            session = None if behind else self._seats.take(lane)
+            session = None if self._is_behind(lane) else self._seats.take(lane)
             if session is None:
                 self.waiting.add(ReadyLane(lane, alone=False))
             else:
                 self._grant(task, session)
+
+    def _is_behind(self, lane: Lane) -> bool:
+        """Whether something of equal or higher standing waits for the same workers."""
+        if lane not in self._behind:
+            others = self._backlog.before(lane)
+            mine = {one.id for one in self._seats.serving(lane)} if others else set()
+            self._behind[lane] = any(
+                one.id in mine for other in others for one in self._seats.serving(other)
+            )
+        return self._behind[lane]
 
     async def _admit_waiting(self) -> None:
         claimed: list[tuple[TaskRun, Holder]] = []
@@ -166,9 +194,12 @@ class Admission:
                 self._seats.give_back(session)
 
     def _is_free(self, task: TaskRun) -> bool:
-        """Whether nothing in this transaction has moved the claimed row, and its run is known."""
+        """Whether nothing in this transaction has moved the claimed row, and its run goes on.
+
+        That of a paused run was not held yet; this look at the run is later than the claim.
+        """
         ledger = self._book.ledgers.get(task.run_id)
-        if ledger is None:
+        if ledger is None or ledger.is_paused:
             return False
         self._book.supply([task])
         current = ledger.task(task.position)

@@ -7,11 +7,15 @@ from collections.abc import Mapping, Sequence
 
 from tidemill.domain.events import Failed
 from tidemill.domain.identifiers import RunId, TaskKey
+from tidemill.domain.principals import TaskAttempt
 from tidemill.domain.task_run import TaskError
+from tidemill.engine.identity.task_tokens import sign_task
+from tidemill.ports.identity import TokenSigner
 from tidemill.ports.store import Payloads
 from tidemill.protocol.messages import Assignment
 from tidemill.scheduler.admission import Grant
 from tidemill.scheduler.inbox import TaskItem
+from tidemill.scheduler.pools import Pool
 
 INPUTS_BYTES_MAX = 32 * 1024 * 1024
 """Of run inputs kept in memory, lest they be read again for every task."""
@@ -21,6 +25,7 @@ class Assignments:
     """Builds assignments; remembers the inputs of the runs seen last."""
 
     def __init__(self, payloads: Payloads) -> None:
+        self.signer: TokenSigner | None = None  # of tokens of tasks; None: they get none
         self._payloads = payloads
         self._inputs: OrderedDict[RunId, bytes] = OrderedDict()
         self._inputs_bytes = 0
@@ -35,7 +40,10 @@ class Assignments:
         missing = sorted(keys - known.keys())
         if missing:
             results |= await self._payloads.results(missing)
-        return [(grant, _assignment(grant, inputs[grant.task.run_id], results)) for grant in grants]
+        return [
+            (grant, _assignment(grant, inputs[grant.task.run_id], results, self._token_of(grant)))
+            for grant in grants
+        ]
 
     def too_large(self, assignment: Assignment, bytes_max: int) -> TaskItem | None:
         """The failure of a task whose inputs do not fit into a message."""
@@ -46,6 +54,19 @@ class Assignments:
         error = TaskError(type="InputTooLarge", message=text)
         event = Failed(epoch=assignment.token.epoch, error=error, final=True)
         return TaskItem(token=assignment.token, event=event)
+
+    def _token_of(self, grant: Grant) -> str:
+        if self.signer is None or isinstance(grant.session, Pool):
+            return ""  # whoever reads the topics of a broker would see it
+        node = grant.plan.nodes[grant.task.node]
+        attempt = TaskAttempt(
+            token=grant.task.token,
+            workflow=grant.workflow,
+            task=node.id,
+            attempt=grant.task.attempt,
+        )
+        seconds = node.spec.timeouts.attempt_seconds
+        return sign_task(self.signer, grant.task.namespace, attempt, seconds)
 
     async def _inputs_of(self, run_ids: Sequence[RunId]) -> dict[RunId, bytes]:
         # Others read at the same time, and may push out what was here before the await.
@@ -86,7 +107,8 @@ class Batches:
 def size_of(assignment: Assignment) -> int:
     """About how many bytes it takes on the wire."""
     data = (assignment.params, assignment.inputs, assignment.run_input)
-    return 500 + sum(map(len, data)) + sum(map(len, assignment.results.values()))
+    texts = (*assignment.results.values(), *assignment.secrets.values())
+    return 500 + len(assignment.task_token) + sum(map(len, data)) + sum(map(len, texts))
 
 
 def _referenced(grant: Grant) -> list[TaskKey]:
@@ -94,7 +116,9 @@ def _referenced(grant: Grant) -> list[TaskKey]:
     return [TaskKey(grant.task.run_id, parent) for parent in node.references]
 
 
-def _assignment(grant: Grant, run_input: bytes, results: Mapping[TaskKey, bytes]) -> Assignment:
+def _assignment(
+    grant: Grant, run_input: bytes, results: Mapping[TaskKey, bytes], task_token: str
+) -> Assignment:
     node = grant.plan.nodes[grant.task.node]
     return Assignment(
         token=grant.task.token,
@@ -112,4 +136,5 @@ def _assignment(grant: Grant, run_input: bytes, results: Mapping[TaskKey, bytes]
         },
         attempt_seconds=node.spec.timeouts.attempt_seconds,
         heartbeat_seconds=node.spec.timeouts.heartbeat_seconds,
+        task_token=task_token,
     )

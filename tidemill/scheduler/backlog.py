@@ -16,6 +16,7 @@ from collections.abc import Iterable
 import msgspec
 
 from tidemill.domain.identifiers import Lane
+from tidemill.domain.routes import read_route
 from tidemill.ports.store import ReadyLane
 
 
@@ -97,12 +98,14 @@ class Backlog:
         """Every lane in which somebody waits, in no order."""
         return list(self._lanes)
 
-    def waits_before(self, lane: Lane) -> bool:
-        """Whether something of equal or higher standing waits in the same queue."""
-        return any(
-            other.lane.route == lane.route
-            and other.lane.namespace == lane.namespace
-            and other.lane.priority >= lane.priority
+    def before(self, lane: Lane) -> list[Lane]:
+        """Lanes of the same queue in which something of equal or higher standing waits."""
+        queue = read_route(lane.route).queue
+        return [
+            other.lane
             for other in self._lanes
             if not other.alone
-        )
+            and other.lane.namespace == lane.namespace
+            and other.lane.priority >= lane.priority
+            and read_route(other.lane.route).queue == queue
+        ]

@@ -20,6 +20,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True):
     silence_seconds: float = 3.0
     scan_seconds: float = 1.0
     look_seconds: float = 2.0
+    timer_horizon_seconds: float = 60.0  # timers further away are found by scans alone
     sweep_seconds: float = 5.0
     reconcile_seconds: float = 3.0
     start_bound_seconds: float = 5.0

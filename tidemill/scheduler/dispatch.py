@@ -16,6 +16,7 @@ from tidemill.protocol.messages import Acks, Assignment, Cancels
 from tidemill.scheduler.admission import Grant, Holder
 from tidemill.scheduler.assignments import Assignments, Batches
 from tidemill.scheduler.desk import Desk
+from tidemill.scheduler.handed_secrets import HandedSecrets
 from tidemill.scheduler.inbox import Item, TaskItem
 from tidemill.scheduler.pools import Pool
 from tidemill.scheduler.turn import TurnResult
@@ -39,7 +40,8 @@ class Dispatch:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._assignments = Assignments(desk.store.payloads)
+        self.secrets = HandedSecrets(desk.store.payloads)
+        self.assignments = Assignments(desk.store.payloads)
         self._parcels: asyncio.Queue[Parcel] = asyncio.Queue(desk.config.dispatch_parallelism)
 
     async def run(self) -> None:
@@ -130,7 +132,7 @@ class Dispatch:
         for grant, assignment in built:
             if assignment.token not in grant.session.granted:
                 continue  # given up while its inputs were read: somebody else may have it
-            failure = self._assignments.too_large(assignment, self._bytes_max(grant.session))
+            failure = self.assignments.too_large(assignment, self._bytes_max(grant.session))
             if failure is None:
                 # The start bound counts from here: reading the inputs may have taken long.
                 grant.session.grant(assignment.token, self._desk.clock.monotonic())
@@ -154,7 +156,7 @@ class Dispatch:
     ) -> list[tuple[Grant, Assignment]]:
         for _ in range(READ_TRIES_MAX):
             try:
-                return await self._assignments.build(grants, known)
+                return await self.secrets.add_to(await self.assignments.build(grants, known))
             except Unavailable as error:
                 log.warning("inputs of %d grants could not be read: %s", len(grants), error)
                 await self._desk.clock.sleep(0.1)

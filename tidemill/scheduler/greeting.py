@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from tidemill.domain.routes import OFFER_CHARACTERS_MAX, OFFERS_MAX, is_function
 from tidemill.domain.workflow import NAME_CHARACTERS_MAX, NAME_PATTERN
 from tidemill.protocol.messages import PROTOCOL_VERSION, Hello, WorkerMessage
 from tidemill.scheduler.config import SchedulerConfig
@@ -44,6 +45,7 @@ def _problems(hello: Hello, config: SchedulerConfig) -> Iterator[str]:
     yield from _queue_problems(hello.queues)
     yield from _label_problems(hello.labels)
     yield from _executor_problems(hello.executors, config.executors_allowed)
+    yield from _offer_problems(hello.offers, config.executors_allowed)
     if len(hello.held) + len(hello.finished) > TOKENS_MAX:
         yield f"more than {TOKENS_MAX} grants are held or finished"
     for proof in (hello.session, hello.secret):
@@ -78,6 +80,18 @@ def _executor_problems(executors: Sequence[str], allowed: Sequence[str]) -> Iter
     for executor in executors:
         if not _is_name(executor):
             yield f"executor {_shown(executor)} is malformed: {_NAME_RULE}"
+        if allowed and executor not in allowed:
+            yield f"executor {_shown(executor)} is not known here, only {', '.join(allowed)}"
+
+
+def _offer_problems(offers: Sequence[str], allowed: Sequence[str]) -> Iterator[str]:
+    if len(offers) > OFFERS_MAX:
+        yield f"a worker may offer {OFFERS_MAX} functions, not {len(offers)}"
+        return
+    for offer in offers:
+        executor, _, function = offer.partition(":")
+        if len(offer) > OFFER_CHARACTERS_MAX or not _is_name(executor) or not is_function(function):
+            yield f"offer {_shown(offer)} is malformed: write executor:module:function"
         if allowed and executor not in allowed:
             yield f"executor {_shown(executor)} is not known here, only {', '.join(allowed)}"
 

@@ -164,6 +164,7 @@ def _session(arrival: Arrival, secret: str, now: Moment) -> Session:
         slots=hello.slots,
         queues=hello.queues,
         labels=hello.labels,
+        offers=(*hello.executors, *hello.offers),
         opened_at=now,
         expires_at=now + round(arrival.ttl_seconds * SECOND),
     )

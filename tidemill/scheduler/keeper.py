@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 FULL_SCAN_SECONDS = 0.1
 END_SECONDS = 0.01  # after the end of a session, so that the store sees it too
 ENDS_MAX = 1_000
+KEYS_PRUNED = 2_000
+KEY_BATCHES_MAX = 500
 PRUNE_SECONDS = 300.0
 SESSION_KEPT = 3_600 * SECOND
 """How long a session that ended is remembered: its worker might still come back."""
@@ -89,7 +91,7 @@ class Keeper:
         return min(self._desk.config.scan_seconds, first - now)
 
     async def prune(self) -> None:
-        """Forget sessions that ended long ago, and pools that nobody serves, again and again."""
+        """Forget what ended long ago, again and again: sessions, pools nobody serves, keys."""
         while True:
             await self._desk.clock.sleep(PRUNE_SECONDS)
             served = [pool.id for pool in self._desk.pools.all() if pool.opened]
@@ -97,6 +99,14 @@ class Keeper:
                 await self._desk.store.renew_sessions(served, POOL_LIFE)
             async with self._desk.store.transaction() as tx:
                 await tx.sessions.prune(await tx.now() - SESSION_KEPT)
+            await self._prune_keys()
+
+    async def _prune_keys(self) -> None:
+        """A batch per transaction, for as long as batches are full."""
+        for _ in range(KEY_BATCHES_MAX):
+            async with self._desk.store.transaction() as tx:
+                if await tx.starts.prune_keys(KEYS_PRUNED) < KEYS_PRUNED:
+                    return
 
     async def compare(self) -> None:
         """Compare grants with holdings, again and again."""

@@ -224,6 +224,7 @@ def _refusal(heartbeat: Heartbeat, desk: Desk) -> str | None:
         queues=heartbeat.queues,
         labels=heartbeat.labels,
         executors=heartbeat.executors,
+        offers=heartbeat.offers,
         held=tokens_from(heartbeat.held),
     )
     return refusal_of(hello, desk.config)
@@ -239,6 +240,7 @@ def _row(session: BrokerSession, now: Moment, ttl: int) -> Session:
         slots=session.slots,
         queues=session.key.queues,
         labels=dict(session.key.labels),
+        offers=tuple(sorted(session.offers)),
         opened_at=now,
         expires_at=now + ttl,
     )

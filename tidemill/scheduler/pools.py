@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tidemill.domain.identifiers import SECOND, SessionId, Token
 from tidemill.domain.pools import PoolKey, pool_key
-from tidemill.domain.routes import serves
+from tidemill.domain.routes import is_offered, read_route, serves
 from tidemill.ports.clock import Clock
 from tidemill.protocol.broker_codec import command_of
 from tidemill.protocol.broker_door import Letter
@@ -41,6 +41,7 @@ class BrokerSession:
         self.id = session_of(heartbeat)
         self.worker = heartbeat.worker
         self.key = pool_key(heartbeat.namespace, heartbeat.queues, heartbeat.labels)
+        self.offers = frozenset((*heartbeat.executors, *heartbeat.offers))
         self.opened = False  # its row is there
         self._missing: dict[Token, float] = {}
         self.progress: dict[Token, ProgressReport] = {}
@@ -105,6 +106,8 @@ class Pool:
         self._guessed_at = 0.0
         self._alone: dict[Token, float] = {}  # suspects that may not be taken up yet
         self._labels = dict(key.labels)
+        self._rooms: dict[SessionId, int] = {}  # free slots of each worker
+        self._promised = 0  # of them: to what the pool holds
 
     @property
     def idle(self) -> bool:
@@ -115,17 +118,33 @@ class Pool:
         return self.free > 0 and len(self._alone) < max(1, idle)
 
     def serves(self, namespace: str, route: str) -> bool:
-        """Whether its workers may run tasks of this route."""
-        return namespace == self.key.namespace and serves(route, self.key.queues, self._labels)
+        """Whether some of its workers may run tasks of this route."""
+        if namespace != self.key.namespace or not serves(route, self.key.queues, self._labels):
+            return False
+        need = read_route(route).need
+        return not need or any(is_offered(need, one.offers) for one in self.members.values())
+
+    def room(self, route: str) -> int:
+        """Free slots for tasks of a route: of the workers that offer what they need.
+
+        What the pool holds already may be taken up by any of them, so it counts in full.
+        """
+        need = read_route(route).need
+        others = [one for one in self.members.values() if not is_offered(need, one.offers)]
+        if not others:
+            return self.free
+        left = sum(self._rooms.values()) - sum(self._rooms.get(one.id, 0) for one in others)
+        return max(0, min(self.free, left - self._promised))
 
     def count(self, granted: Mapping[SessionId, int], freed: Mapping[SessionId, int]) -> None:
         """Take over what the store has counted, but for what this very turn has ended."""
-        room = sum(
-            max(0, one.slots - granted[one.id] + freed.get(one.id, 0))
+        self._rooms = {
+            one.id: max(0, one.slots - granted[one.id] + freed.get(one.id, 0))
             for one in self.members.values()
             if one.id in granted  # others joined while the store was counting
-        )
-        self.free = max(0, room - granted[self.id] + freed.get(self.id, 0))
+        }
+        self._promised = granted[self.id] - freed.get(self.id, 0)
+        self.free = max(0, sum(self._rooms.values()) - self._promised)
 
     def lose_row(self) -> None:
         """The row of the pool is gone: grant nothing until it is written again."""
@@ -135,15 +154,23 @@ class Pool:
     def guess(self, seconds: float) -> None:
         """Believe the heartbeats for a moment, now and then: others may have ended tasks."""
         now = self._clock.monotonic()
-        if self.free <= 0 and now - self._guessed_at >= seconds:
+        if (self.free <= 0 or self._is_mixed) and now - self._guessed_at >= seconds:
             self._guessed_at = now
             # Of a grant that could not be sent nobody hears again; its time is over by itself.
             self.granted = {
                 token: at for token, at in self.granted.items() if now - at < self._patience
             }
-            room = sum(max(0, one.slots - len(one.held)) for one in self.members.values())
+            self._rooms = {
+                one.id: max(0, one.slots - len(one.held)) for one in self.members.values()
+            }
             unbound = sum(len(one.unbound) for one in self.members.values())
-            self.free = max(0, room - unbound - len(self.granted))
+            self._promised = unbound + len(self.granted)
+            self.free = max(0, sum(self._rooms.values()) - self._promised)
+
+    @property
+    def _is_mixed(self) -> bool:
+        """Whether some workers offer what others do not: then free slots alone say little."""
+        return len({one.offers for one in self.members.values()}) > 1
 
     def freed_of(self, freed: Mapping[SessionId, int]) -> int:
         """Of the grants that a turn ended: those of the pool and its workers."""
@@ -153,6 +180,7 @@ class Pool:
         """Count a committed grant."""
         if token not in self.granted:
             self.free = max(0, self.free - 1)
+            self._promised += 1
         self.granted[token] = at
 
     def keep_alone(self, token: Token) -> None:

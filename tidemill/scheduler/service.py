@@ -11,6 +11,8 @@ from tidemill.domain.identifiers import TaskKey
 from tidemill.ports.bus import Bus
 from tidemill.ports.clock import Clock
 from tidemill.ports.entropy import Entropy
+from tidemill.ports.identity import TokenSigner
+from tidemill.ports.secrets import Sealing
 from tidemill.ports.store import ReadyLane, Store
 from tidemill.protocol.messages import ProgressReport, SchedulerMessage, WorkerMessage
 from tidemill.scheduler.config import SchedulerConfig
@@ -51,6 +53,14 @@ class Scheduler:
     def attach(self, incoming: AsyncIterator[WorkerMessage]) -> AsyncIterator[SchedulerMessage]:
         """Serve the stream of one worker: the Door."""
         return self._door.attach(incoming)
+
+    def open_secrets(self, sealing: Sealing | None) -> None:
+        """Hand secrets of the store to the workers whose tasks name them."""
+        self._dispatch.secrets.sealing = sealing
+
+    def sign_tasks(self, signer: TokenSigner | None) -> None:
+        """Give every attempt a token with which it shows other services who calls."""
+        self._dispatch.assignments.signer = signer
 
     def progress(self) -> Mapping[TaskKey, ProgressReport]:
         """How far the attempts that run here have come, as far as they say."""

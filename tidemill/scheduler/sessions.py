@@ -22,6 +22,7 @@ class AttachedSession:
         self.namespace = hello.namespace
         self.queues = frozenset(hello.queues)
         self.labels = hello.labels
+        self.offers = frozenset((*hello.executors, *hello.offers))
         self.slots = hello.slots
         self.granted: dict[Token, float] = {}  # and when, by this process's steady clock
         self.progress: dict[Token, ProgressReport] = {}
@@ -59,7 +60,11 @@ class AttachedSession:
 
     def serves(self, namespace: str, route: str) -> bool:
         """Whether the worker may run tasks of this route."""
-        return namespace == self.namespace and serves(route, self.queues, self.labels)
+        return namespace == self.namespace and serves(route, self.queues, self.labels, self.offers)
+
+    def room(self, route: str) -> int:
+        """Slots that may be filled now with tasks of a route that it serves."""
+        return self.free
 
     def grant(self, token: Token, at: float) -> None:
         """Count a committed grant, or begin to wait for the worker to hold it."""

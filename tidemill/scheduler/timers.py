@@ -19,7 +19,6 @@ log = logging.getLogger(__name__)
 
 NAP_SECONDS_MIN = 0.005
 TICKS = 100  # a second: timers closer than that to each other are one
-HORIZON = 60 * SECOND
 FULL_SCAN_SECONDS = 0.1
 
 
@@ -39,10 +38,11 @@ class Timers:
         Those of the far future are left to the scans: what waits for long may wait a second more.
         """
         now = self._desk.clock.monotonic()
+        horizon = self._desk.config.timer_horizon_seconds * SECOND
         first = self._known[0] if self._known else None
         for micros in due_in_micros:
             tick = math.ceil((now + micros / SECOND) * TICKS)
-            if micros <= HORIZON and tick not in self._ticks:
+            if micros <= horizon and tick not in self._ticks:
                 self._ticks.add(tick)
                 heapq.heappush(self._known, tick)
         if self._known and self._known[0] != first:

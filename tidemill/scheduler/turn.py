@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tidemill.domain.events import Bound, Due, Lost
+from tidemill.domain.events import Bound, Due, Lost, Released
 from tidemill.domain.identifiers import Lane, Moment, RunId, SessionId, Token
 from tidemill.domain.ledger import Ledger
 from tidemill.domain.pools import is_pool
@@ -169,7 +169,8 @@ class Turn:
         result.unserved = admission.unserved
         result.waiting = admission.waiting
         for run_id, ledger in book.ledgers.items():
-            if ledger.unfinished and run_id in book.locked:
+            # Of a paused run that was only looked at, something was claimed: it is not held yet.
+            if ledger.unfinished and (run_id in book.locked or ledger.is_paused):
                 result.again.append(run_id)
             if ledger.run.due_at is not None:
                 result.due_in.add(ledger.run.due_at - book.now)
@@ -191,16 +192,23 @@ def _let_happen(ledger: Ledger, item: TaskItem, alive: set[SessionId], result: T
         result.unheard.append(item)  # long dead, or about to be renewed: then it asks again
         return
     before = ledger.task(item.token.position)
-    if not _may_say(item, ledger, before) or not ledger.happen(item.token.position, event):
-        result.stale.append(item)
+    refused = isinstance(event, Bound) and ledger.is_paused and _is_unbound(before)
+    if refused and isinstance(event, Bound):
+        event = Released(event.epoch)  # nobody has begun it: it waits until the run is resumed
+    happened = _may_say(item, ledger, before) and ledger.happen(item.token.position, event)
+    (result.applied if happened and not refused else result.stale).append(item)
+    if not happened:
         return
-    result.applied.append(item)
     after = ledger.task(item.token.position)
     if before is not None and before.session_id and after and after.session_id is None:
         result.freed[before.session_id] += 1
     taken_away = isinstance(event, Due | Lost) and before is not None and before.state in GRANTED
     if taken_away and before is not None and before.session_id is not None:
         result.revoked.append((before.session_id, before.token))
+
+
+def _is_unbound(task: TaskRun | None) -> bool:
+    return task is not None and is_pool(task.session_id)
 
 
 def _may_say(item: TaskItem, ledger: Ledger, task: TaskRun | None) -> bool:

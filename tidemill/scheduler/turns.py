@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tidemill.domain.errors import MalformedRun, Unavailable
 from tidemill.domain.events import Succeeded
-from tidemill.domain.identifiers import RunId, TaskKey
+from tidemill.domain.identifiers import Lane, RunId, TaskKey
 from tidemill.engine.plans import PlansMissing
 from tidemill.ports.bus import Hint
 from tidemill.scheduler.admission import Holder, end_reservations, reserve_for
@@ -80,7 +80,7 @@ class Turns:
         lanes = [ready.lane for ready, _ in self._desk.backlog.lanes(alone=False)]
         holders: list[Holder] = [*sessions, *self._desk.pools.open()]
         return any(
-            (holder.free and any(holder.serves(lane.namespace, lane.route) for lane in lanes))
+            (holder.free and any(_has_room(holder, lane) for lane in lanes))
             or (holder.idle and any(holder.serves(one.namespace, one.route) for one in alone))
             for holder in holders
         )
@@ -202,6 +202,10 @@ class Turns:
         lanes = sorted(ready.lane for ready in result.waiting if not ready.alone)
         stopped = self._dispatch.stopped_elsewhere(result)
         await self._desk.bus.send_hint(Hint(runs=tuple(stopped), lanes=tuple(lanes)))
+
+
+def _has_room(holder: Holder, lane: Lane) -> bool:
+    return holder.serves(lane.namespace, lane.route) and holder.room(lane.route) > 0
 
 
 def _results_of(result: TurnResult) -> dict[TaskKey, bytes]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextvars
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.identifiers import RunId, Token
+from tidemill.sdk.secrets import Secrets, SecretSources
 
 
 class FinalError(Exception):
@@ -59,6 +60,7 @@ class Context:
     task: str
     attempt: int  # from 1
     voice: Voice
+    secrets: Secrets = field(default_factory=lambda: Secrets(SecretSources()), repr=False)
 
     @property
     def run_id(self) -> RunId:
@@ -74,6 +76,15 @@ class Context:
     def attempt_key(self) -> str:
         """Different for every attempt, also for one whose worker was lost."""
         return f"{self.token.run_id}:{self.token.position}:{self.token.epoch}"
+
+    @property
+    def task_token(self) -> str | None:
+        """Send it as `Authorization: Bearer …` to services that ask Tidemill who calls.
+
+        It speaks for this attempt and while that runs only; it is masked like a secret. None where
+        schedulers sign none.
+        """
+        return self.secrets.task_token()
 
     @property
     def logger(self) -> logging.Logger:
@@ -96,6 +107,13 @@ class Context:
     def progress(self, fraction: float, message: str = "") -> None:
         """Show how far the task has come, from 0 to 1; counts as a heartbeat."""
         self.voice.progress(min(1.0, max(0.0, fraction)), message)
+
+    def secret(self, name: str) -> str:
+        """A secret by its name; it is masked in whatever the task prints or raises from now on.
+
+        Of those in the store, the ones that inputs of the task name.
+        """
+        return self.secrets.find(name)
 
     def heartbeat(self) -> None:
         """Prove that the task is alive, where it has a heartbeat timeout."""
@@ -151,11 +169,24 @@ class FakeVoice:
 
 
 @contextmanager
-def fake_context(*, task: str = "task", attempt: int = 1) -> Iterator[FakeVoice]:
+def fake_context(
+    *,
+    task: str = "task",
+    attempt: int = 1,
+    secrets: Mapping[str, str] | None = None,
+    task_token: str = "",
+) -> Iterator[FakeVoice]:
     """Run task code in a plain unit test; what it says is in the value yielded."""
     voice = FakeVoice()
     token = Token(RunId("00000000-0000-7000-8000-000000000000"), 0, attempt)
-    fake = Context(token=token, workflow="test", task=task, attempt=attempt, voice=voice)
+    fake = Context(
+        token=token,
+        workflow="test",
+        task=task,
+        attempt=attempt,
+        voice=voice,
+        secrets=Secrets(SecretSources(handed=dict(secrets or {}), task_token=task_token)),
+    )
     before = _current.set(fake)
     try:
         yield voice

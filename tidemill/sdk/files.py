@@ -15,7 +15,12 @@ from tidemill.domain.validation import check_workflow
 from tidemill.domain.workflow import Workflow
 from tidemill.sdk.documents import Document, DocumentBuilder, Event, refuse
 from tidemill.sdk.json_events import json_events
-from tidemill.sdk.python_source import load_python, names_python
+from tidemill.sdk.python_source import (
+    PythonSource,
+    load_all_python,
+    load_python,
+    names_python,
+)
 from tidemill.sdk.yaml_events import yaml_events
 
 FILE_BYTES_MAX = 10_000_000
@@ -58,9 +63,7 @@ def load_file(path: str | Path, further: FurtherCheck = lambda *_: ()) -> Loaded
 
 def _load(name: str, further: FurtherCheck) -> LoadedFile:
     if names_python(name):
-        source = load_python(name)
-        workflow = check_workflow(source.definition)
-        return LoadedFile(workflow=workflow, imports=(source.imported,), path=name)
+        return _from_python(name, load_python(name))
     file = Path(name)
     reader = _READERS.get(file.suffix.lower())
     if reader is None:
@@ -69,6 +72,22 @@ def _load(name: str, further: FurtherCheck) -> LoadedFile:
         )
     document = DocumentBuilder().build(reader(_read(file)))
     return _loaded(file, document, further)
+
+
+def load_files(path: str | Path) -> list[LoadedFile]:
+    """Like `load_file`, and every workflow of a Python file or module when none of it is named."""
+    name = str(path)
+    if not names_python(name):
+        return [load_file(name)]
+    try:
+        return [_from_python(name, source) for source in load_all_python(name)]
+    except InvalidWorkflow as error:
+        raise InvalidWorkflow(error.problems, source=name) from error
+
+
+def _from_python(name: str, source: PythonSource) -> LoadedFile:
+    workflow = check_workflow(source.definition)
+    return LoadedFile(workflow=workflow, imports=source.imports, path=name)
 
 
 def _refuse_file(name: str, message: str, code: str = "BAD_FILE") -> InvalidWorkflow:
@@ -167,4 +186,4 @@ def _absolute(file: Path, name: str) -> str:
     return str((file.parent / name).resolve()) if name.endswith(".py") else name
 
 
-__all__ = ["FurtherCheck", "LoadedFile", "load_file"]
+__all__ = ["FurtherCheck", "LoadedFile", "load_file", "load_files"]

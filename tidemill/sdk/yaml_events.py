@@ -100,4 +100,4 @@ def _syntax_error(error: yaml.MarkedYAMLError, text: str) -> Exception:
     return refuse(f"column {mark.column + 1}: is not YAML: {reason}", "SYNTAX", mark.line + 1)
 
 
-__all__ = ["yaml_events"]
+__all__ = ["resolve", "yaml_events"]

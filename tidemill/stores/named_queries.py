@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from importlib.resources import files
 
 NAME_MARK = "-- name:"
+TURNED_MARK = "-- turned:"
+"""Under a name: a second name for the same query in the opposite order."""
 
 
 def load_queries(package: str) -> Mapping[str, str]:
@@ -24,12 +26,17 @@ def load_queries(package: str) -> Mapping[str, str]:
 def parse_queries(text: str) -> dict[str, str]:
     """The queries of one file, without their comments: databases need not parse them each time."""
     queries: dict[str, list[str]] = {}
+    turned: dict[str, str] = {}
     lines: list[str] = []
+    name = ""
     for line in text.splitlines():
         if line.startswith(NAME_MARK):
             name = line.removeprefix(NAME_MARK).strip()
             assert name not in queries, f"the query {name} is there twice"
             lines = queries[name] = []
+        elif line.startswith(TURNED_MARK):
+            turned[line.removeprefix(TURNED_MARK).strip()] = name
         elif line.strip() and not line.lstrip().startswith("--"):
             lines.append(line)
-    return {name: "\n".join(lines).strip().rstrip(";") for name, lines in queries.items()}
+    texts = {name: "\n".join(lines).strip().rstrip(";") for name, lines in queries.items()}
+    return texts | {name: texts[of].replace(" DESC", " ASC") for name, of in turned.items()}

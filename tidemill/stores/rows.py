@@ -12,12 +12,13 @@ import msgspec
 
 from tidemill.domain.errors import MalformedRun
 from tidemill.domain.identifiers import RunId, SessionId, Token, VersionId
-from tidemill.domain.run import Run, RunState
+from tidemill.domain.run import Run, RunKind, RunState
 from tidemill.domain.task_run import Attempt, Reason, TaskError, TaskKind, TaskRun, TaskState
 from tidemill.ports.store import HeldTask, NewRun, Session, StartKey, Version
 from tidemill.stores.statements import Row
 
 _RUN_STATES: Mapping[Any, RunState] = {str(state): state for state in RunState}
+_RUN_KINDS: Mapping[Any, RunKind] = {str(kind): kind for kind in RunKind}
 _TASK_STATES: Mapping[Any, TaskState] = {str(state): state for state in TaskState}
 _KINDS: Mapping[Any, TaskKind] = {str(kind): kind for kind in TaskKind}
 _REASONS: Mapping[Any, Reason | None] = {None: None} | {str(reason): reason for reason in Reason}
@@ -61,6 +62,9 @@ def _run_from_row(row: Row) -> Run:
         ended_at=row[19],
         reason=_REASONS[row[20]],
         format=row[21],
+        kind=_RUN_KINDS[row[22]],
+        key=row[23],
+        swept=row[24],
     )
 
 
@@ -90,6 +94,9 @@ def new_run_to_row(new: NewRun) -> Row:
         run.ended_at,
         run.reason,
         run.format,
+        run.kind.value,
+        run.key,
+        run.swept,
         new.input,
     )
 
@@ -111,6 +118,7 @@ def run_to_changes(run: Run) -> Row:
         run.ended_at,
         run.reason,
         run.format,
+        run.swept,
     )
 
 
@@ -243,6 +251,7 @@ def session_from_row(row: Row) -> Session:
         expires_at=row[9],
         closed_at=row[10],
         successor=row[11],
+        offers=_decode_queues(row[12]),
     )
 
 
@@ -261,6 +270,7 @@ def session_to_row(session: Session) -> Row:
         session.expires_at,
         session.closed_at,
         session.successor,
+        _text(session.offers),
     )
 
 

@@ -8,15 +8,20 @@ report is made without it, and its slot stays taken until the code really ends.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine
 from enum import Enum, auto
 from typing import Any, Protocol, TypeAlias
 
+import msgspec
+
 from tidemill.domain.events import CancelConfirmed, Failed, Released, Succeeded, WorkerReport
 from tidemill.domain.identifiers import Token
+from tidemill.domain.masking import Masking
 from tidemill.ports.clock import Clock
 from tidemill.protocol.messages import Assignment
 from tidemill.sdk.context import Context
+from tidemill.sdk.secrets import Secrets, SecretSources
 from tidemill.worker.config import WorkerConfig
 from tidemill.worker.failures import failure_of, timeout_failure
 from tidemill.worker.output import Output
@@ -60,6 +65,8 @@ class Attempt:
         self.assignment = assignment
         self.token: Token = assignment.token
         self.cancelled = False
+        self.masking = Masking()  # the values of secrets that the task was given
+        self._writing = threading.Lock()
         self._watcher = watcher
         self._output = output
         self._clock = clock
@@ -79,6 +86,16 @@ class Attempt:
             task=self.assignment.task,
             attempt=self.assignment.attempt,
             voice=self,
+            secrets=Secrets(self._secret_sources, self.masking.add),
+        )
+
+    @property
+    def _secret_sources(self) -> SecretSources:
+        return msgspec.structs.replace(
+            self._config.secrets,
+            handed=self.assignment.secrets,
+            trouble=self.assignment.secrets_trouble or self._config.secrets.trouble,
+            task_token=self.assignment.task_token,
         )
 
     def is_run_by(self, task: asyncio.Task[Any] | None) -> bool:
@@ -115,12 +132,13 @@ class Attempt:
     def progress(self, fraction: float, message: str) -> None:
         """Pass it on with the next batch."""
         self._last_sign = self._clock.monotonic()
-        self._output.report(self.token, fraction, message)
+        self._output.report(self.token, fraction, self.masking.mask(message))
 
     def write(self, text: str) -> None:
         """Pass it on with the next batch; nobody listens to a stuck attempt."""
         if not self._reported:
-            self._output.write(self.token, text)
+            with self._writing:  # what two threads write at once must not be put together wrongly
+                self._output.write(self.token, self.masking.feed(text))
 
     # What follows from timers and from the end of the code.
 
@@ -150,6 +168,9 @@ class Attempt:
         self._watcher.ended(self)
 
     def _report(self, report: WorkerReport) -> None:
+        if self.masking:
+            with self._writing:
+                self._output.write(self.token, self.masking.flush())
         self._reported = True
         self._watcher.reported(self, report)
 
@@ -159,7 +180,8 @@ class Attempt:
                 return self._report_of_stop()
             return failure_of(asyncio.CancelledError("the task cancelled itself"), self.token.epoch)
         error = task.exception()
-        report = task.result() if error is None else failure_of(error, self.token.epoch)
+        epoch, mask = self.token.epoch, self.masking.mask
+        report = task.result() if error is None else failure_of(error, epoch, mask)
         # What was done is done, also by code that was asked to stop; but too late is too late.
         done = isinstance(report, Succeeded) and self._stop in {Stop.CANCEL, Stop.RELEASE}
         return report if self._stop is None or done else self._report_of_stop()

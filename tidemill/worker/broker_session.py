@@ -42,7 +42,7 @@ from tidemill.protocol.broker_messages import Released as HandedBack
 from tidemill.protocol.cloud_events import MEDIA_TYPE
 from tidemill.protocol.messages import Logs, LogText, Outcome, ProgressReport
 from tidemill.protocol.unreadable import Read, Sorter
-from tidemill.worker.config import WorkerConfig
+from tidemill.worker.config import WorkerConfig, offers_of
 from tidemill.worker.crew import Crew
 from tidemill.worker.hand import Hand
 from tidemill.worker.link import WorkerRefused
@@ -77,7 +77,8 @@ class BrokerSession:
         self._crew = crew
         self._broker = broker
         self._clock = clock
-        self._executors = tuple(executors)
+        self._executors = tuple(name for name in executors if name not in config.functions)
+        self._offers = offers_of(config.functions)
         self._hand = Hand(config.started_seconds)
         self._sorter = Sorter(broker)
         self._taker = Taker(crew, self._hand, broker, clock, self._key)
@@ -142,6 +143,7 @@ class BrokerSession:
             queues=self._config.queues,
             labels=self._config.labels,
             executors=self._executors,
+            offers=self._offers,
             held=tokens_to(held),
             unbound=tokens_to(self._hand.tokens),
         )

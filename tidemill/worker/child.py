@@ -12,14 +12,18 @@ import inspect
 import os
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import msgspec
 
 from tidemill.domain.identifiers import RunId, Token
+from tidemill.domain.masking import Masking
 from tidemill.sdk.context import Context, ContextHandler, enter_context
+from tidemill.sdk.secrets import Secrets, SecretSources
+from tidemill.sdk.typed_values import Arguments
 from tidemill.worker.capture import log_to_tasks
-from tidemill.worker.failures import failure_of
+from tidemill.worker.failures import TaskFailure, failure_of
 from tidemill.worker.library import load_library
 from tidemill.worker.processes import die_with_parent
 from tidemill.worker.results import encode_result
@@ -38,6 +42,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     task: str
     attempt: int
     result_bytes_max: int
+    secrets: SecretSources
 
 
 class Beat(msgspec.Struct, frozen=True, tag="beat"):
@@ -125,7 +130,7 @@ def _serve(request: Request, voice: PipeVoice) -> Returned | Raised:
         result = encode_result(_call(request, voice), request.result_bytes_max)
         return Returned(msgspec.Raw(result or b"null"))
     except BaseException as error:  # noqa: BLE001  (SystemExit in user code is a failed attempt)
-        failed = failure_of(error, request.epoch)
+        failed = failure_of(error, request.epoch, Masking(request.secrets.values()).mask)
         return Raised(
             kind=failed.error.type,
             message=failed.error.message,
@@ -145,10 +150,18 @@ def _call(request: Request, voice: PipeVoice) -> Any:
             task=request.task,
             attempt=request.attempt,
             voice=voice,
+            secrets=Secrets(request.secrets),
         )
     )
-    value = function(**request.inputs)
+    value = function(**_arguments(function, request.inputs))
     return asyncio.run(_wait_for(value)) if inspect.isawaitable(value) else value
+
+
+def _arguments(function: Callable[..., Any], inputs: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return Arguments(function).of(inputs)
+    except ValueError as error:
+        raise TaskFailure("InvalidInputs", str(error), final=True) from None
 
 
 async def _wait_for(value: Any) -> Any:

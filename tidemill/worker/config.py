@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidemill.domain.errors import InvalidInput, Problem
+from tidemill.domain.routes import OFFERS_MAX
+from tidemill.sdk.secrets import SecretSources
 
 SLOTS_MAX = 10_000
 
@@ -18,6 +21,9 @@ class WorkerConfig:
     slots: int = 64
     queues: tuple[str, ...] = ("default",)
     labels: dict[str, str] = field(default_factory=dict)
+    functions: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Executors that run these functions only; one that is not named here runs anything."""
+    secrets: SecretSources = field(default_factory=SecretSources)
 
     result_bytes_max: int = 256 * 1024
     outcomes_bytes_max: int = 4 * 1024 * 1024  # of one message, well below the wire's 8 MiB
@@ -48,8 +54,17 @@ class WorkerConfig:
             problems.append(_problem("result_bytes_max", text))
         if not self.queues:
             problems.append(_problem("queues", "must name at least one queue"))
+        offers = sum(map(len, self.functions.values()))
+        if offers > OFFERS_MAX:
+            text = f"are {offers}, and a worker may offer {OFFERS_MAX}: import fewer modules"
+            problems.append(_problem("functions", text))
         if problems:
             raise InvalidInput(problems)
+
+
+def offers_of(functions: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """The single functions as they are offered, `python:flow:extract`."""
+    return tuple(f"{executor}:{one}" for executor, names in functions.items() for one in names)
 
 
 def _problem(path: str, message: str) -> Problem:

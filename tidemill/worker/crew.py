@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import msgspec
 
 from tidemill.domain.events import Released, WorkerReport
 from tidemill.domain.identifiers import Token
+from tidemill.domain.routes import PYTHON, is_offered, need_of
 from tidemill.ports.clock import Clock
 from tidemill.protocol.messages import Assignment, Outcome
 from tidemill.worker.attempt import Attempt, Stop
-from tidemill.worker.config import WorkerConfig
+from tidemill.worker.config import WorkerConfig, offers_of
 from tidemill.worker.execute import execute
 from tidemill.worker.executor import Executor
 from tidemill.worker.ledger import Ledger
@@ -36,6 +40,7 @@ class Crew:
         self.leaving = False  # nothing runs any more: time for Goodbye
         self._config = config
         self._executors = executors
+        self._offers = {*executors.keys() - config.functions, *offers_of(config.functions)}
         self._clock = clock
         self._attempts: dict[Token, Attempt] = {}
 
@@ -59,6 +64,10 @@ class Crew:
                 self._start(assignment)
             else:
                 self._settle(token, Released(token.epoch))
+
+    def can_run(self, assignment: Assignment) -> bool:
+        """Whether the worker offers what a task needs."""
+        return is_offered(_need_of(assignment), self._offers)
 
     def cancel(self, tokens: Iterable[Token]) -> None:
         """Stop these and confirm it; what has ended already is reported as it ended."""
@@ -123,7 +132,13 @@ class Crew:
         self.idle.clear()
         attempt = Attempt(assignment, self, self.output, self._clock, self._config)
         self._attempts[assignment.token] = attempt
-        work = execute(assignment, self._executors, attempt.context, self._config.result_bytes_max)
+        work = execute(
+            assignment,
+            self._executors,
+            attempt.context,
+            self._config.result_bytes_max,
+            attempt.masking,
+        )
         attempt.start(work)
 
     def _settle(self, token: Token, report: WorkerReport) -> None:
@@ -137,3 +152,12 @@ class Crew:
     def _look_whether_idle(self) -> None:
         if not self._attempts:
             self.idle.set()
+
+
+def _need_of(assignment: Assignment) -> str:
+    if assignment.executor != PYTHON:
+        return need_of(assignment.executor, {})
+    try:
+        return need_of(PYTHON, msgspec.json.decode(assignment.params, type=dict[str, Any]))
+    except (msgspec.DecodeError, RecursionError):
+        return ""  # whoever runs it says what is wrong

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tidemill.domain.problems import format_path
+from tidemill.sdk.typed_values import simplify
 from tidemill.worker.failures import user_traceback
 
 DEPTH_MAX = 100
@@ -20,14 +21,6 @@ class Culprit(NamedTuple):
 
     why: str
     trace: str = ""
-
-
-def simplify(value: Any) -> Any:
-    """What msgspec does not know: models of pydantic and its like say themselves what they are."""
-    dump = getattr(value, "model_dump", None)
-    if callable(dump):
-        return dump(mode="json")
-    raise NotImplementedError
 
 
 def find_culprit(value: Any) -> Culprit:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from tidemill.domain.events import Failed, Succeeded
+from tidemill.domain.masking import Masking
 from tidemill.domain.references import evaluate_output, resolve_inputs
 from tidemill.domain.workflow import OUTPUT_ID, InputSource
 from tidemill.protocol.messages import Assignment
@@ -28,16 +29,18 @@ async def execute(
     executors: Mapping[str, Executor],
     context: Context,
     result_bytes_max: int,
+    masking: Masking,
 ) -> Succeeded | Failed:
     """Run one attempt. Whatever user code raises becomes a report; only cancelling passes."""
     epoch = assignment.token.epoch
     try:
         value = await _run(assignment, executors, context)
-        return Succeeded(epoch, encode_result(value, result_bytes_max))
+        result = encode_result(value, result_bytes_max)
+        return Succeeded(epoch, masking.mask_json(result) if masking and result else result)
     except (asyncio.CancelledError, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001  (SystemExit in user code ends the task alone)
-        report = failure_of(error, epoch)
+        report = failure_of(error, epoch, masking.mask)
         error.with_traceback(None)  # its frames hold what the task held, such as a huge result
         return report
 
@@ -47,7 +50,7 @@ async def _run(assignment: Assignment, executors: Mapping[str, Executor], contex
         params = _params.decode(assignment.params)
         if assignment.executor == OUTPUT_ID:
             return evaluate_output(params["expression"], _results(assignment))
-        inputs = _resolve(assignment)
+        inputs = _resolve(assignment, context)
     except (msgspec.DecodeError, RecursionError, KeyError) as error:
         raise TaskFailure(
             "MalformedAssignment", f"the task cannot be read: {error}", final=True
@@ -59,11 +62,13 @@ async def _run(assignment: Assignment, executors: Mapping[str, Executor], contex
     return await executor.run(Call(params, inputs, context))
 
 
-def _resolve(assignment: Assignment) -> dict[str, Any]:
+def _resolve(assignment: Assignment, context: Context) -> dict[str, Any]:
     if assignment.inputs == _NOTHING:
         return {}
     run_input = _anything.decode(assignment.run_input)
-    return resolve_inputs(_inputs.decode(assignment.inputs), run_input, _results(assignment))
+    return resolve_inputs(
+        _inputs.decode(assignment.inputs), run_input, _results(assignment), context.secret
+    )
 
 
 def _results(assignment: Assignment) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +42,12 @@ class TaskFailure(Exception):
         self.traceback = traceback
 
 
-def failure_of(error: BaseException, epoch: int) -> Failed:
-    """The report about an attempt that raised `error`."""
+def failure_of(error: BaseException, epoch: int, mask: Callable[[str], str] = str) -> Failed:
+    """The report about an attempt that raised `error`; `mask` takes secrets out of its texts."""
     if isinstance(error, TaskFailure):
         return Failed(
             epoch=epoch,
-            error=task_error(error.kind, str(error), error.traceback),
+            error=task_error(mask(error.kind), mask(str(error)), mask(error.traceback)),
             final=error.final,
             retry_after_seconds=_patience(error.retry_after_seconds),
         )
@@ -55,7 +55,7 @@ def failure_of(error: BaseException, epoch: int) -> Failed:
     trace = "" if isinstance(error, TidemillError) else user_traceback(error)
     return Failed(
         epoch=epoch,
-        error=task_error(type(error).__name__, _message(error), trace),
+        error=task_error(mask(type(error).__name__), mask(_message(error)), mask(trace)),
         final=isinstance(error, FinalError | TidemillError),
         retry_after_seconds=_patience(error.seconds) if isinstance(error, RetryLater) else None,
     )

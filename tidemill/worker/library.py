@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.problems import did_you_mean
+from tidemill.sdk.authored import AuthoredTask, AuthoredWorkflow, plain_function
+from tidemill.sdk.python_source import package_hint
 
 
 class ImportFailed(TidemillError):
@@ -37,7 +39,7 @@ class Library:
     ) -> None:
         self.imports = tuple(imports)  # as given, for a child process to repeat
         self.broken = frozenset(broken)  # modules that are missing only because they failed
-        self._modules = {module.__name__: module for module in modules}
+        self._modules = {module.__name__: module for module in _with_task_homes(modules)}
         self._known: dict[str, Callable[..., Any]] = {}
 
     def find(self, name: str) -> Callable[..., Any]:
@@ -45,6 +47,13 @@ class Library:
         if name not in self._known:
             self._known[name] = self._look_up(name)
         return self._known[name]
+
+    def names(self) -> tuple[str, ...]:
+        """Every function that there is, as `find` takes it."""
+        found: dict[str, None] = {}
+        for name, module in self._modules.items():
+            found |= dict.fromkeys(f"{name}:{path}" for path in _paths(module, module))
+        return tuple(sorted(found))
 
     def _look_up(self, name: str) -> Callable[..., Any]:
         module_name, _, path = name.partition(":")
@@ -60,13 +69,46 @@ class Library:
         found: Any = module
         for part in path.split("."):
             found = vars(found).get(part) if isinstance(found, type | ModuleType) else None
+            found = _plain(found)
             if not _belongs(found, module):
                 hint = did_you_mean(path, _functions(module))
                 raise UnknownFunction(f"{name!r}: {module_name} defines no function {path!r}{hint}")
-        function: Callable[..., Any] = getattr(found, "__func__", found)  # of a static method
-        if not callable(function) or isinstance(function, type | ModuleType):
+        if not _is_function(found):
             raise UnknownFunction(f"{name!r} is a {type(found).__name__}, not a function")
+        function: Callable[..., Any] = found
         return function
+
+
+def _with_task_homes(modules: Sequence[ModuleType]) -> Iterator[ModuleType]:
+    """The modules, and those from which they have imported tasks to put into their workflows."""
+    yield from modules
+    for module in modules:
+        parts = [part for part in vars(module).values() if isinstance(part, ModuleType)]
+        for place in (module, *parts):
+            tasks = [each for each in vars(place).values() if isinstance(each, AuthoredTask)]
+            homes = dict.fromkeys(each.function.__module__ for each in tasks)
+            yield from (sys.modules[home] for home in homes if home in sys.modules)
+
+
+def _paths(place: ModuleType | type, module: ModuleType) -> Iterator[str]:
+    """What leads to the functions of a module, those in its classes included."""
+    for name, value in list(vars(place).items()):
+        found = _plain(value)
+        if name.startswith("__") or not _belongs(found, module):
+            continue
+        if _is_function(found):
+            yield name
+        elif isinstance(found, type) and found.__qualname__.endswith(name):  # no second name
+            yield from (f"{name}.{path}" for path in _paths(found, module))
+
+
+def _plain(found: Any) -> Any:
+    """The function itself, of a static method or of one that was decorated as a task."""
+    return plain_function(getattr(found, "__func__", found))
+
+
+def _is_function(found: Any) -> bool:
+    return callable(found) and not isinstance(found, type | ModuleType | AuthoredWorkflow)
 
 
 def _with_colon(name: str) -> str:
@@ -118,7 +160,8 @@ def _import(name: str) -> ModuleType:
     except BaseException as error:
         # A module is user code: it may raise anything, SystemExit included.
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise ImportFailed(name, f"{reason}{_place(error)}") from error
+        hint = package_hint(name, error) if name.endswith(".py") else ""
+        raise ImportFailed(name, f"{reason}{_place(error)}{hint}") from error
 
 
 def _import_file(path: Path) -> ModuleType:

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from tidemill.worker.culprits import find_culprit, parts_of, simplify
+from tidemill.sdk.typed_values import simplify
+from tidemill.worker.culprits import find_culprit, parts_of
 from tidemill.worker.failures import TaskFailure
 
 DEPTH_MAX = 64

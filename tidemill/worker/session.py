@@ -25,7 +25,7 @@ from tidemill.protocol.messages import (
     Welcome,
     WorkerMessage,
 )
-from tidemill.worker.config import WorkerConfig
+from tidemill.worker.config import WorkerConfig, offers_of
 from tidemill.worker.crew import Crew
 from tidemill.worker.link import Link, LinkLost, WorkerRefused
 
@@ -82,7 +82,8 @@ class Session:
             slots=self._crew.slots.usable,
             queues=self._config.queues,
             labels=self._config.labels,
-            executors=executors,
+            executors=tuple(name for name in executors if name not in self._config.functions),
+            offers=offers_of(self._config.functions),
             session=credentials.session if credentials else None,
             secret=credentials.secret if credentials else None,
             held=held,

@@ -30,6 +30,9 @@ HOPS_MAX = 30
 ALONE_HOPS = 5
 """So often a suspect looks for an idle worker before a busy one keeps itself free for it."""
 
+STRANGE_HOPS = 10
+"""So often a command is passed on at once that this worker does not offer to run."""
+
 PAUSE_SECONDS = 0.05
 PAUSE_SECONDS_MAX = 1.0
 
@@ -96,11 +99,25 @@ class Taker:
         if assignment.token in self._hand or assignment.token in self._crew.held:
             return  # delivered twice
         hops = _hops_of(message)
-        if await self._has_room(command, hops):
+        if not self._crew.can_run(assignment):
+            await self._pass_on_strange(topic, message, hops)
+        elif await self._has_room(command, hops):
             self._hand.put(assignment, command.alone, self._clock.monotonic())
             self._crew.changed.set()
         elif hops < HOPS_MAX:
             await self._pass_on(topic, message, hops)
+
+    async def _pass_on_strange(self, topic: str, message: Message, hops: int) -> None:
+        """Leave to others what this worker does not offer, soon without haste.
+
+        They were heard of when the command was sent. When none of them is met the command is let
+        go, and its grant goes back by itself: nothing circles for longer than the start bound.
+        """
+        if hops >= HOPS_MAX:
+            return
+        if hops >= STRANGE_HOPS:
+            await self._clock.sleep(PAUSE_SECONDS)
+        await self._pass_on(topic, message, hops)
 
     async def _has_room(self, command: Command, hops: int) -> bool:
         if command.alone and hops < ALONE_HOPS:

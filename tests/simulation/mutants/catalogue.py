@@ -139,7 +139,7 @@ MUTANTS = (
                 "            from tidemill.protocol.messages import Assignments\n"
                 "            from tidemill.scheduler.assignments import _assignment\n"
                 "            for grant in admission.grants:\n"
-                "                one = _assignment(grant, b'{}', {})\n"
+                "                one = _assignment(grant, b'{}', {}, '')\n"
                 "                grant.session.send(Assignments((one,)))\n"
                 "            await book.write()\n",
             ),
@@ -201,6 +201,90 @@ MUTANTS = (
                 "        WHERE position <= "
                 "(SELECT min(position) FROM outbox_cursor WHERE name <> '$stamped')\n",
                 "FROM outbox\n",
+            ),
+        ),
+    ),
+    Mutant(
+        name="grant to whoever has a free slot",
+        invariants=("I17",),
+        seeds_max=50,
+        cuts=(
+            Cut(
+                "tidemill.domain.routes:serves",
+                "if queue not in queues or not is_offered(need, offers):",
+                "if queue not in queues:",
+            ),
+        ),
+    ),
+    Mutant(
+        name="grant in spite of a pause",
+        invariants=("I16",),
+        seeds_max=200,
+        cuts=(
+            Cut(
+                "tidemill.scheduler.admission:Admission._is_free",
+                "if ledger is None or ledger.is_paused:",
+                "if ledger is None:",
+            ),
+        ),
+    ),
+    Mutant(
+        name="what becomes READY in a paused run is not held",
+        invariants=("I16",),
+        seeds_max=100,
+        cuts=(
+            Cut(
+                "tidemill.domain.ledger:Ledger._move",
+                "if move is None or not self.is_paused or move.task.state is not TaskState.READY:",
+                "if True:",
+            ),
+        ),
+    ),
+    Mutant(
+        name="sweep that ends after its first turn",
+        invariants=("I2", "I16"),
+        seeds_max=400,
+        cuts=(
+            Cut(
+                "tidemill.domain.ledger:Ledger.sweep",
+                "swept = tasks[-1].position + 1 if more else None",
+                "swept = None",
+            ),
+        ),
+    ),
+    Mutant(
+        name="resume that forgets what is held",
+        invariants=("I2", "I16"),
+        seeds_max=100,
+        cuts=(
+            Cut(
+                "tidemill.domain.run_transitions:_unpaused",
+                "state=RunState.RUNNING, swept=0",
+                "state=RunState.RUNNING, swept=None",
+            ),
+        ),
+    ),
+    Mutant(
+        name="pause that forgets tasks not yet written",
+        invariants=("I2", "I13"),
+        seeds_max=200,
+        cuts=(
+            Cut(
+                "tidemill.domain.run_transitions:_unpaused",
+                "if run.started_at is None:",
+                "if False:",
+            ),
+        ),
+    ),
+    Mutant(
+        name="retry that counts parents which run again",
+        invariants=("I13", "I2", "I5", "I10"),
+        seeds_max=200,
+        cuts=(
+            Cut(
+                "tidemill.domain.reopening:_tally",
+                "parent.state if parent and _has_told(plan, parent, place, again) else None",
+                "parent.state if parent and parent.state in ENDED else None",
             ),
         ),
     ),

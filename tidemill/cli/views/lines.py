@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 
 from tidemill.cli.views.model import RunModel, TaskLine
 from tidemill.cli.views.text import clock_time, duration, first_line, plural, printable
@@ -16,6 +17,7 @@ EVERY_TASK_MAX = 200
 """Runs with more tasks than this tell only what goes wrong, and how far they are."""
 
 NOTICES_HELD_MAX = 100
+LACKS_LOOKED_AT_MAX = 20
 _PROGRESS_EVERY = 2 * SECOND
 _NOTICE_HELD = SECOND * 3 // 10
 """What happened before a notice is told within this time, since facts come through the store."""
@@ -35,6 +37,7 @@ class LineView:
         self._width = min(32, max(map(len, names), default=0))
         self._told_at: Moment = 0
         self._held: deque[tuple[Moment, str]] = deque()
+        self._lacks: set[tuple[int, str]] = set()  # told already
 
     def __enter__(self) -> LineView:
         return self
@@ -63,6 +66,11 @@ class LineView:
     def refresh(self, now: Moment) -> None:
         """Nothing moves between two lines; notices have waited long enough."""
         self._release_until(now - _NOTICE_HELD)
+        for position in islice(self._model.by_state[TaskState.READY], LACKS_LOOKED_AT_MAX):
+            line = self._model.lines[position]
+            if line.lack and (position, line.lack) not in self._lacks:
+                self._lacks.add((position, line.lack))
+                self._write(f"{clock_time(now)}  {self._name(line)}  waits: {printable(line.lack)}")
 
     def _release_until(self, moment: Moment) -> None:
         while self._held and self._held[0][0] <= moment:

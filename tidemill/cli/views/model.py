@@ -9,9 +9,11 @@ from itertools import chain, islice
 from tidemill.cli.views.text import listing
 from tidemill.domain.facts import Fact, FactType
 from tidemill.domain.identifiers import Moment
-from tidemill.domain.plan import Node, Plan
+from tidemill.domain.plan import Plan
 from tidemill.domain.run import RunState
 from tidemill.domain.task_run import ENDED, TaskKind, TaskRun, TaskState
+from tidemill.protocol.cloud_events import moment_of
+from tidemill.protocol.resources import RunView, TaskView
 
 # What a person looks for first.
 INTEREST = (
@@ -37,6 +39,17 @@ class TaskLine:
     note: str = ""
     progress: float | None = None
     joins: str = ""  # its parents, when the tree cannot show them all
+    lack: str = ""  # why it stays ready: no worker offers it, or something holds it
+
+
+@dataclass(frozen=True, slots=True)
+class Vertex:
+    """A task as a place in a graph; parents are places too. Hidden ones show when they fail."""
+
+    index: int
+    name: str
+    parents: tuple[int, ...] = ()
+    hidden: bool = False
 
 
 @dataclass(slots=True)
@@ -52,19 +65,46 @@ class RunModel:
 
     @classmethod
     def of(cls, plan: Plan) -> RunModel:
-        """The model of a run that has not begun."""
-        order, depths = _tree(plan)
+        """The model of a run that has not begun, from its definition."""
+        hidden = {node.index for node in plan.nodes if node.kind is not TaskKind.TASK}
+        return cls.over(
+            plan.workflow.name,
+            [Vertex(n.index, n.id, tuple(n.parents), n.index in hidden) for n in plan.nodes],
+        )
+
+    @classmethod
+    def of_views(cls, run: RunView, tasks: Sequence[TaskView]) -> RunModel:
+        """The model of a run as a server tells it."""
+        places = {task.id: task.position for task in tasks}
+        names = {task.position: task for task in tasks}
+        vertices = []
+        for index in range(max(run.progress.total, *(p + 1 for p in names), 0)):
+            task = names.get(index)
+            if task is None:  # what evaluates the output is no task to people
+                vertices.append(Vertex(index, "output", hidden=True))
+                continue
+            parents = tuple(places[name] for name in task.depends_on if name in places)
+            vertices.append(Vertex(index, task.title or task.id, parents))
+        model = cls.over(run.title or run.workflow, vertices)
+        model.state = run.state
+        model.load_views(tasks)
+        return model
+
+    @classmethod
+    def over(cls, workflow: str, vertices: Sequence[Vertex]) -> RunModel:
+        """The model over any graph."""
+        order, depths = _tree(vertices)
         lines = [
-            TaskLine(node.index, node.id, depths[node.index], joins=_joins(plan, node))
-            for node in plan.nodes
+            TaskLine(one.index, one.name, depths[one.index], joins=_joins(vertices, one))
+            for one in vertices
         ]
-        shown = [place for place in order if plan.nodes[place].kind is TaskKind.TASK]
+        shown = [place for place in order if not vertices[place].hidden]
         by_state: dict[TaskState, dict[int, None]] = {state: {} for state in TaskState}
         by_state[TaskState.PENDING] = dict.fromkeys(shown)
-        rank = [0] * len(plan.nodes)
+        rank = [0] * len(vertices)
         for place, position in enumerate(order):
             rank[position] = place
-        return cls(plan.workflow.name, lines, shown, rank, by_state=by_state)
+        return cls(workflow, lines, shown, rank, by_state=by_state)
 
     @property
     def ended(self) -> int:
@@ -84,6 +124,21 @@ class RunModel:
             line.started_at, line.ended_at = task.started_at, task.ended_at
             line.note = f"{task.error.type}: {task.error.message}" if task.error else ""
 
+    def load_views(self, tasks: Iterable[TaskView]) -> None:
+        """Take over what a server says."""
+        for task in tasks:
+            line = self.lines[task.position]
+            self._move(line, task.state)
+            line.attempt = task.epoch
+            line.started_at = moment_of(task.started_at) if task.started_at else None
+            line.ended_at = moment_of(task.ended_at) if task.ended_at else None
+            line.note = f"{task.error.type}: {task.error.message}" if task.error else ""
+            line.progress = task.progress.fraction if task.progress else None
+            if task.progress is not None:
+                line.note = task.progress.message
+            ready = task.state is TaskState.READY
+            line.lack = task.waiting_for[0].message if ready and task.waiting_for else ""
+
     def apply(self, fact: Fact) -> TaskLine | None:
         """Let one fact change the model; return the task concerned when a view shows it."""
         if fact.position is None:
@@ -94,7 +149,7 @@ class RunModel:
         line.attempt = fact.epoch
         if fact.type is FactType.TASK_STARTED:
             line.started_at, line.note = fact.at, ""
-        line.progress = None
+        line.progress, line.lack = None, ""
         line.ended_at = fact.at if line.state in ENDED else None
         line.note = fact.error or line.note
         return line if line.position in self.by_state[line.state] else None
@@ -124,19 +179,20 @@ class RunModel:
         line.state = state
 
 
-def _joins(plan: Plan, node: Node) -> str:
-    return listing([plan.nodes[place].id for place in node.parents]) if node.parents[1:] else ""
+def _joins(vertices: Sequence[Vertex], one: Vertex) -> str:
+    return listing([vertices[place].name for place in one.parents]) if one.parents[1:] else ""
 
 
-def _tree(plan: Plan) -> tuple[list[int], list[int]]:
+def _tree(vertices: Sequence[Vertex]) -> tuple[list[int], list[int]]:
     """Each task below its first parent, depth first; without recursion, chains are long."""
-    below: list[list[int]] = [[] for _ in plan.nodes]
-    for node in plan.nodes:
-        if node.parents:
-            below[node.parents[0]].append(node.index)
+    below: list[list[int]] = [[] for _ in vertices]
+    for one in vertices:
+        if one.parents:
+            below[one.parents[0]].append(one.index)
     order: list[int] = []
-    depths = [0] * len(plan.nodes)
-    pending = [(root, 0) for root in reversed(plan.roots)]
+    depths = [0] * len(vertices)
+    roots = [one.index for one in vertices if not one.parents]
+    pending = [(root, 0) for root in reversed(roots)]
     while pending:
         place, depth = pending.pop()
         order.append(place)

@@ -1,14 +1,15 @@
-"""Runs and tasks in full, as text."""
+"""Runs and tasks in full, as text; everything comes from what the API tells."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from tidemill.cli.views.text import (
-    clock_time,
     date_time,
     duration,
     first_line,
@@ -21,11 +22,18 @@ from tidemill.cli.views.text import (
 )
 from tidemill.cli.views.words import after_attempts, because, ending
 from tidemill.domain.identifiers import Moment
-from tidemill.domain.plan import Plan
-from tidemill.domain.run import RUN_ENDED, Run, RunState
-from tidemill.domain.task_run import ALONE, TaskError, TaskKind, TaskRun, TaskState
-from tidemill.protocol.messages import ProgressReport
-from tidemill.runtime.inspection import RunPicture, TaskReport, parents_awaited
+from tidemill.domain.run import RunState
+from tidemill.domain.task_run import ENDED, TaskState
+from tidemill.protocol.cloud_events import moment_of
+from tidemill.protocol.resources import (
+    AttemptView,
+    ErrorView,
+    JobView,
+    RunKind,
+    RunView,
+    TaskDetails,
+    TaskView,
+)
 from tidemill.runtime.leftovers import LEFT
 
 VALUE_CHARACTERS_MAX = 20_000
@@ -33,159 +41,178 @@ INPUT_CHARACTERS_MAX = 2_000
 INDENT = "    "
 
 
-def run_heading(run: Run, now: Moment, *, owned: bool) -> Iterator[str]:
-    """What a run is and where it stands; not `owned` when no process works on its store."""
+def run_heading(run: RunView, now: Moment, *, served: bool) -> Iterator[str]:
+    """What a run is and where it stands; not `served` when no process works on its store."""
     yield f"run       {run.id}"
-    yield f"workflow  {printable(run.workflow)}"
-    yield f"state     {run_state(run, owned=owned)}"
-    yield f"created   {date_time(run.created_at)}"
+    yield f"workflow  {run_name(run)}{_version(run)}"
+    yield f"state     {run_state(run, served=served)}"
+    yield f"created   {date_time(moment_of(run.created_at))}"
     if run.started_at is not None:
-        yield f"took      {duration((run.ended_at or now) - run.started_at)}"
+        yield f"took      {took(run.started_at, run.ended_at, now)}"
     if run.generation > 1:
         yield f"reopened  {plural(run.generation - 1, 'time')}"
+    if run.kind is not RunKind.RUN:
+        yield f"kind      {run.kind}"
+    if run.key is not None:
+        yield f"key       {printable(run.key)}"
     if run.labels:
         labels = ", ".join(f"{name}={value}" for name, value in sorted(run.labels.items()))
         yield f"labels    {printable(labels)}"
 
 
-def run_input(data: bytes) -> Iterator[str]:
+def run_name(run: RunView) -> str:
+    """What people call the run's workflow."""
+    return printable(run.title or run.workflow)
+
+
+def run_input(run: RunView) -> Iterator[str]:
     """The input of a run, unless there was none."""
-    if data not in {b"", b"null", b"{}"}:
-        yield from ("", "input", *_indented(json_text(data, INPUT_CHARACTERS_MAX)))
+    if run.input not in (UNSET, None, {}):
+        yield from ("", "input", *_indented(_json(run.input, INPUT_CHARACTERS_MAX)))
 
 
-def run_state(run: Run, *, owned: bool) -> str:
+def run_state(run: RunView, *, served: bool) -> str:
     """The state of a run in a word, and why it is not moving if it is not."""
-    if run.state in RUN_ENDED:
+    if run.ended:
         return ending(run.state, run.reason)
     if run.quarantine is not None:
         return f"{run.state} ({printable(run.quarantine)})"
-    if not owned:
+    if not served:
         return f"{run.state} ({LEFT})"
-    return (
-        f"{run.state} (stopping: {because(run.stop)})" if run.stop is not None else str(run.state)
-    )
+    return f"{run.state} (stopping: {because(run.reason)})" if run.stopping else str(run.state)
 
 
 def task_table(
-    picture: RunPicture, rows_max: int, now: Moment, width: int | None = None
+    tasks: Sequence[TaskView], rows_max: int, now: Moment, width: int | None = None
 ) -> Iterator[str]:
     """The tasks of a run, what each waiting one waits for, and how far the running ones are."""
-    plan, tasks = picture.plan, picture.tasks
-    seen = [task for task in tasks.values() if task.kind is TaskKind.TASK or _went_wrong(task)]
-    chosen = seen if len(seen) <= rows_max else _most_telling(seen, rows_max)
+    chosen = tasks if len(tasks) <= rows_max else _most_telling(tasks, rows_max)
+    open_ones = {task.id for task in tasks if task.state not in ENDED}
     rows = [
         (
-            printable(plan.nodes[task.node].id),
+            task_name(task),
             str(task.state),
             str(task.epoch) if task.epoch else "",
             _took(task, now),
-            _remark(task, picture, now),
+            _remark(task, open_ones),
         )
         for task in chosen
     ]
     yield from table(("TASK", "STATE", "ATTEMPTS", "TOOK", ""), rows, width)
-    if len(chosen) < len(seen):
-        yield f"… {plural(len(seen) - len(chosen), 'task')} more: --all shows every one"
-    missing = len(plan.nodes) - len(tasks)
-    if missing > 0:
-        yield f"… {plural(missing, 'task')} not written yet"
+    if len(chosen) < len(tasks):
+        yield f"… {plural(len(tasks) - len(chosen), 'task')} more: --all shows every one"
 
 
-def run_output(run: Run, output: bytes | None) -> Iterator[str]:
-    """The result of a run that succeeded, when its workflow says what that is."""
-    if output is not None and run.state is RunState.SUCCEEDED:
-        yield from ("", "output", *_indented(json_text(output, VALUE_CHARACTERS_MAX)))
+def task_name(task: TaskView) -> str:
+    """What people call a task."""
+    return printable(task.title or task.id)
 
 
-def task_report(report: TaskReport, now: Moment) -> Iterator[str]:
+def run_output(run: RunView) -> Iterator[str]:
+    """The result of a run that succeeded, when it says anything."""
+    if run.state is RunState.SUCCEEDED and _says_something(run.result):
+        yield from ("", "output", *_indented(_json(run.result, VALUE_CHARACTERS_MAX)))
+
+
+def task_report(details: TaskDetails, run: RunView, now: Moment) -> Iterator[str]:
     """One task with all that is kept about it; the failure last, where the eye ends."""
-    task = report.task
-    yield f"task      {printable(report.name)}"
-    yield f"run       {report.run.id} ({printable(report.run.workflow)})"
+    task = details.task
+    yield f"task      {task_name(task)}"
+    yield f"run       {run.id} ({run_name(run)})"
     yield f"state     {ending(task.state, task.reason)}"
-    yield f"executor  {printable(report.executor)}"
+    for reason in task.waiting_for:
+        yield f"          {printable(reason.message)}"
+    yield f"executor  {printable(task.executor)}"
     yield f"attempts  {task.epoch}"
-    yield f"took      {_took(task, now)}" if task.started_at is not None else "took      -"
-    if report.params:
-        yield from _block("params", report.params)
-    yield from _block("input", report.input)
-    yield from _earlier_attempts(report)
-    if report.logs.get(task.epoch):
-        yield from _text(f"output of attempt {task.epoch}", report.logs[task.epoch])
-    if report.result is not None:
-        yield "result"
-        yield from _indented(json_text(bytes(report.result), VALUE_CHARACTERS_MAX))
-    elif task.state is TaskState.SUCCEEDED:
-        yield from ("result", f"{INDENT}null")
+    yield f"took      {_took(task, now) or '-'}"
+    if task.worker is not None:
+        yield f"worker    {printable(task.worker)}"
+    if details.params:
+        yield from _block("params", details.params)
+    if details.input is not UNSET:
+        yield from _block("input", details.input)
+    for attempt in details.attempts[:-1]:
+        yield from _earlier_attempt(attempt)
+    if details.attempts and (last := details.attempts[-1]).output:
+        yield from _text(f"output of attempt {last.epoch}", last.output)
+    if details.result is not UNSET:
+        yield from _block("result", details.result)
     if task.error is not None:
         yield from _error("error", task.error)
 
 
-def failure_report(report: TaskReport) -> Iterator[str]:
+def failure_report(details: TaskDetails) -> Iterator[str]:
     """How a failed run ends: the failing task's output, input and the user's own traceback."""
-    task = report.task
-    tried = after_attempts(task.epoch)
-    yield f"task {printable(report.name)} failed {tried}: {because(task.reason)}"
-    if report.logs.get(task.epoch):
-        yield from _text("output", report.logs[task.epoch])
-    yield from _block("input", report.input)
+    task = details.task
+    yield f"task {task_name(task)} failed {after_attempts(task.epoch)}: {because(task.reason)}"
+    if details.attempts and details.attempts[-1].output:
+        yield from _text("output", details.attempts[-1].output)
+    if details.input is not UNSET:
+        yield from _block("input", details.input)
     if task.error is not None:
         yield from _error("error", task.error)
 
 
-def waits_for(task: TaskRun, plan: Plan, tasks: Mapping[int, TaskRun], now: Moment) -> str:
-    """What a task that has not begun waits for."""
-    match task.state:
-        case TaskState.PENDING:
-            awaited = parents_awaited(task, plan, tasks)
-            return f"waits for {listing(awaited)}" if awaited else "waits to be told of its parents"
-        case TaskState.BACKOFF if task.due_at is not None:
-            at = f"{clock_time(task.due_at)} (in {duration(task.due_at - now)})"
-            return f"waits to try again at {at}"
-        case TaskState.READY if task.hold == ALONE:
-            return "waits for a worker that runs nothing else: it has lost several"
-        case TaskState.READY if task.hold is not None:
-            return f"held: {printable(task.hold)}"
-        case TaskState.READY:
-            queue, _, labels = task.route.partition("?")
-            having = f" and has {labels.replace('&', ', ')}" if labels else ""
-            return printable(f"waits for a free slot of a worker that serves {queue}{having}")
-        case _:
-            return ""
+def job_report(job: JobView, now: Moment) -> Iterator[str]:
+    """One job with its payload and what it led to."""
+    yield f"job       {job.id}"
+    yield f"type      {printable(job.type)}"
+    yield f"state     {job.state}"
+    yield f"created   {date_time(moment_of(job.created_at))}"
+    yield f"attempt   {job.attempt} of {job.max_retries + 1}"
+    if job.started_at is not None:
+        yield f"took      {took(job.started_at, job.ended_at, now)}"
+    if job.worker is not None:
+        yield f"worker    {printable(job.worker)}"
+    if job.payload is not UNSET:
+        yield from _block("payload", job.payload)
+    if job.result is not UNSET:
+        yield from _block("result", job.result)
+    if job.error is not None:
+        yield from _error("error", job.error)
 
 
-def _remark(task: TaskRun, picture: RunPicture, now: Moment) -> str:
-    if task.error is not None and task.state is not TaskState.BACKOFF:
-        return first_line(f"{task.error.type}: {task.error.message}")
-    if task.state is TaskState.RUNNING:
-        return _progress(picture.progress.get(task.position))
-    abandoned = not picture.owned or picture.run.quarantine == LEFT
-    if abandoned and task.state is TaskState.READY:
-        return "waits for `tidemill resume`"
-    waits = waits_for(task, picture.plan, picture.tasks, now)
+def took(began: datetime, ended: datetime | None, now: Moment) -> str:
+    """How long something took, or has taken until now."""
+    return duration((moment_of(ended) if ended is not None else now) - moment_of(began))
+
+
+def _says_something(result: Any) -> bool:
+    """Whether there is more in it than last tasks without results."""
+    nothing = result is UNSET or result is None
+    return not nothing and not (
+        isinstance(result, dict) and all(one is None for one in result.values())
+    )
+
+
+def _version(run: RunView) -> str:
+    return "" if run.version is None else f" (version {run.version})"
+
+
+def _remark(task: TaskView, open_ones: Collection[str]) -> str:
+    awaited = [name for name in task.depends_on if name in open_ones]
+    if awaited and task.state is TaskState.PENDING:
+        return f"waits for {listing(awaited)}"
+    failed = first_line(f"{task.error.type}: {task.error.message}") if task.error else ""
+    if failed and task.state is not TaskState.BACKOFF:
+        return failed
+    if task.progress is not None and task.state is TaskState.RUNNING:
+        return f"{task.progress.fraction:.0%} {first_line(task.progress.message, 60)}".strip()
+    waits = "; ".join(first_line(reason.message) for reason in task.waiting_for)
     return f"{waits}; {first_line(task.error.message, 60)}" if task.error and waits else waits
 
 
-def _progress(report: ProgressReport | None) -> str:
-    return f"{report.fraction:.0%} {first_line(report.message, 60)}".strip() if report else ""
-
-
-def _took(task: TaskRun, now: Moment) -> str:
+def _took(task: TaskView, now: Moment) -> str:
     if task.started_at is None or task.state in {TaskState.READY, TaskState.BACKOFF}:
         return ""
-    return duration((task.ended_at or now) - task.started_at)
+    return took(task.started_at, task.ended_at, now)
 
 
-def _went_wrong(task: TaskRun) -> bool:
-    return task.state is TaskState.FAILED
-
-
-def _most_telling(tasks: list[TaskRun], rows_max: int) -> list[TaskRun]:
+def _most_telling(tasks: Sequence[TaskView], rows_max: int) -> list[TaskView]:
     """Failures, but not all when there are many, then what moves, then what waits; in order."""
     order = {state: place for place, state in enumerate(_TELLING)}
     ranked = sorted(tasks, key=lambda task: (order.get(task.state, len(order)), task.position))
-    failed = sum(_went_wrong(task) for task in tasks)
+    failed = sum(task.state is TaskState.FAILED for task in tasks)
     kept = min(failed, rows_max // 2)
     chosen = [*ranked[:kept], *ranked[failed:], *ranked[kept:failed]][:rows_max]
     return sorted(chosen, key=lambda task: task.position)
@@ -201,17 +228,18 @@ _TELLING = (
 )
 
 
-def _earlier_attempts(report: TaskReport) -> Iterator[str]:
-    for attempt in report.attempts:
-        took = "" if attempt.started_at is None else duration(attempt.ended_at - attempt.started_at)
-        yield f"attempt {attempt.epoch}: {because(attempt.reason)} after {took or 'no time'}"
-        if report.logs.get(attempt.epoch):
-            yield from _text("  output", report.logs[attempt.epoch])
-        if attempt.error is not None:
-            yield from _error("  error", attempt.error)
+def _earlier_attempt(attempt: AttemptView) -> Iterator[str]:
+    spent = "no time"
+    if attempt.started_at is not None and attempt.ended_at is not None:
+        spent = duration(moment_of(attempt.ended_at) - moment_of(attempt.started_at))
+    yield f"attempt {attempt.epoch}: {because(attempt.reason)} after {spent}"
+    if attempt.output:
+        yield from _text("  output", attempt.output)
+    if attempt.error is not None:
+        yield from _error("  error", attempt.error)
 
 
-def _error(title: str, error: TaskError) -> Iterator[str]:
+def _error(title: str, error: ErrorView) -> Iterator[str]:
     if error.traceback:
         yield from _text(title, error.traceback)
     else:
@@ -220,7 +248,11 @@ def _error(title: str, error: TaskError) -> Iterator[str]:
 
 def _block(title: str, value: Any) -> Iterator[str]:
     yield title
-    yield from _indented(json_text(msgspec.json.encode(value), VALUE_CHARACTERS_MAX))
+    yield from _indented(_json(value, VALUE_CHARACTERS_MAX))
+
+
+def _json(value: Any, characters_max: int) -> str:
+    return json_text(msgspec.json.encode(value), characters_max)
 
 
 def _text(title: str, text: str) -> Iterator[str]:
@@ -230,4 +262,4 @@ def _text(title: str, text: str) -> Iterator[str]:
 
 def _indented(text: str) -> Iterator[str]:
     for line in text.split("\n"):
-        yield INDENT + line
+        yield f"{INDENT}{line}"

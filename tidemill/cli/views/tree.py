@@ -162,6 +162,8 @@ class TreeView:
                 return Text(f"{bar}{line.progress:4.0%} {first_line(line.note, 60)}")
             case TaskState.FAILED | TaskState.BACKOFF:
                 return Text(f"{word}: {first_line(line.note, 100)}", style="red")
+            case TaskState.READY if line.lack:
+                return Text(first_line(line.lack, 100), style="yellow")
             case TaskState.PENDING if line.joins:
                 return Text(f"after {line.joins}", style="dim")
             case TaskState.SUCCEEDED | TaskState.PENDING | TaskState.RUNNING:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from tidemill.cli.views.text import plural
 from tidemill.domain.task_run import Reason
 
-_REASONS: Mapping[Reason, str] = {
+_REASONS: Mapping[str, str] = {
     Reason.EXHAUSTED: "retries exhausted",
     Reason.FINAL_ERROR: "an error that no retry can mend",
     Reason.FAILED: "failed",
@@ -21,11 +21,13 @@ _REASONS: Mapping[Reason, str] = {
 
 
 def because(reason: str | None) -> str:
-    """Why something ended, as facts and rows have it."""
-    return _REASONS[Reason(reason)] if reason is not None else "no reason given"
+    """Why something ended, as facts and rows have it; a newer server may know more reasons."""
+    if reason is None:
+        return "no reason given"
+    return _REASONS.get(reason, reason.replace("_", " "))
 
 
-def ending(state: StrEnum, reason: Reason | None) -> str:
+def ending(state: StrEnum, reason: str | None) -> str:
     """A state, and why, unless the state says it already."""
     if reason is None or reason.upper() == state:
         return str(state)

@@ -67,7 +67,7 @@ class Outcome(_message.Message):
     def __init__(self, token: _Optional[_Union[Token, _Mapping]] = ..., succeeded: _Optional[_Union[Succeeded, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., cancel_confirmed: _Optional[_Union[CancelConfirmed, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("protocol", "worker", "namespace", "slots", "queues", "labels", "executors", "session", "secret", "held", "finished")
+    __slots__ = ("protocol", "worker", "namespace", "slots", "queues", "labels", "executors", "session", "secret", "held", "finished", "offers")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -86,6 +86,7 @@ class Hello(_message.Message):
     SECRET_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
     FINISHED_FIELD_NUMBER: _ClassVar[int]
+    OFFERS_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     worker: str
     namespace: str
@@ -97,7 +98,8 @@ class Hello(_message.Message):
     secret: str
     held: _containers.RepeatedCompositeFieldContainer[Token]
     finished: _containers.RepeatedCompositeFieldContainer[Outcome]
-    def __init__(self, protocol: _Optional[int] = ..., worker: _Optional[str] = ..., namespace: _Optional[str] = ..., slots: _Optional[int] = ..., queues: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., executors: _Optional[_Iterable[str]] = ..., session: _Optional[str] = ..., secret: _Optional[str] = ..., held: _Optional[_Iterable[_Union[Token, _Mapping]]] = ..., finished: _Optional[_Iterable[_Union[Outcome, _Mapping]]] = ...) -> None: ...
+    offers: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, protocol: _Optional[int] = ..., worker: _Optional[str] = ..., namespace: _Optional[str] = ..., slots: _Optional[int] = ..., queues: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., executors: _Optional[_Iterable[str]] = ..., session: _Optional[str] = ..., secret: _Optional[str] = ..., held: _Optional[_Iterable[_Union[Token, _Mapping]]] = ..., finished: _Optional[_Iterable[_Union[Outcome, _Mapping]]] = ..., offers: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Outcomes(_message.Message):
     __slots__ = ("outcomes",)
@@ -192,7 +194,7 @@ class Refused(_message.Message):
     def __init__(self, reason: _Optional[str] = ...) -> None: ...
 
 class Assignment(_message.Message):
-    __slots__ = ("token", "attempt", "workflow", "task", "executor", "params", "inputs", "run_input", "results", "attempt_seconds", "heartbeat_seconds")
+    __slots__ = ("token", "attempt", "workflow", "task", "executor", "params", "inputs", "run_input", "results", "attempt_seconds", "heartbeat_seconds", "secrets", "secrets_trouble", "task_token")
     class ResultsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -200,6 +202,13 @@ class Assignment(_message.Message):
         key: str
         value: bytes
         def __init__(self, key: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
+    class SecretsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     WORKFLOW_FIELD_NUMBER: _ClassVar[int]
@@ -211,6 +220,9 @@ class Assignment(_message.Message):
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_SECONDS_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    SECRETS_FIELD_NUMBER: _ClassVar[int]
+    SECRETS_TROUBLE_FIELD_NUMBER: _ClassVar[int]
+    TASK_TOKEN_FIELD_NUMBER: _ClassVar[int]
     token: Token
     attempt: int
     workflow: str
@@ -222,7 +234,10 @@ class Assignment(_message.Message):
     results: _containers.ScalarMap[str, bytes]
     attempt_seconds: float
     heartbeat_seconds: float
-    def __init__(self, token: _Optional[_Union[Token, _Mapping]] = ..., attempt: _Optional[int] = ..., workflow: _Optional[str] = ..., task: _Optional[str] = ..., executor: _Optional[str] = ..., params: _Optional[bytes] = ..., inputs: _Optional[bytes] = ..., run_input: _Optional[bytes] = ..., results: _Optional[_Mapping[str, bytes]] = ..., attempt_seconds: _Optional[float] = ..., heartbeat_seconds: _Optional[float] = ...) -> None: ...
+    secrets: _containers.ScalarMap[str, str]
+    secrets_trouble: str
+    task_token: str
+    def __init__(self, token: _Optional[_Union[Token, _Mapping]] = ..., attempt: _Optional[int] = ..., workflow: _Optional[str] = ..., task: _Optional[str] = ..., executor: _Optional[str] = ..., params: _Optional[bytes] = ..., inputs: _Optional[bytes] = ..., run_input: _Optional[bytes] = ..., results: _Optional[_Mapping[str, bytes]] = ..., attempt_seconds: _Optional[float] = ..., heartbeat_seconds: _Optional[float] = ..., secrets: _Optional[_Mapping[str, str]] = ..., secrets_trouble: _Optional[str] = ..., task_token: _Optional[str] = ...) -> None: ...
 
 class Assignments(_message.Message):
     __slots__ = ("assignments",)

@@ -19,6 +19,7 @@ from tidemill.domain.run import Run
 from tidemill.domain.task_run import TaskRun
 from tidemill.domain.workflow import TaskSpec, Workflow
 from tidemill.engine import runs
+from tidemill.gateway.gates import SharedTokens
 from tidemill.gateway.security import Tokens
 from tidemill.gateway.server import GatewayServer
 from tidemill.protocol.codec import encode_scheduler_message
@@ -83,9 +84,8 @@ class Stage:
             duties = asyncio.create_task(self.scheduler.run())
             started.push_async_callback(_end, duties)
             token = self.entropy.secret()
-            gateway = GatewayServer(
-                self.door, "127.0.0.1:0", tokens=Tokens([token]), encode=self._encode
-            )
+            gate = SharedTokens(Tokens([token]))
+            gateway = GatewayServer(self.door, "127.0.0.1:0", gate=gate, encode=self._encode)
             await gateway.start()
             started.push_async_callback(gateway.stop, 0)
             self.network = await started.enter_async_context(Proxy(gateway.address))
@@ -131,7 +131,7 @@ class Stage:
 
     async def cancel(self, run_id: RunId) -> None:
         """Stop a run."""
-        await runs.cancel(self.store, self.bus, run_id)
+        await runs.cancel(self.store, self.bus, "default", run_id)
 
     def send(self, message: SchedulerMessage) -> None:
         """Let the scheduler say something that it would not say by itself."""
@@ -227,14 +227,14 @@ class Stage:
         """A run that has ended."""
 
         async def look() -> Run | None:
-            run = await self.store.reader.run(run_id)
+            run = await self.store.reader.run("default", run_id)
             return run if run.ended_at is not None else None
 
         return await self.until_stored(look, "the run ends", seconds)
 
     async def task(self, run_id: RunId, position: int = 0) -> TaskRun:
         """A task as it is stored."""
-        (task,) = await self.store.reader.tasks(run_id, position - 1, 1)
+        (task,) = await self.store.reader.tasks("default", run_id, position - 1, 1)
         return task
 
     async def result(self, run_id: RunId, position: int = 0) -> Any:

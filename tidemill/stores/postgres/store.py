@@ -19,6 +19,7 @@ from tidemill.stores.postgres.connection import (
 from tidemill.stores.postgres.high_water import HighWater
 from tidemill.stores.postgres.migrate import Migrator, migrations_left
 from tidemill.stores.postgres.statements import ConnectionStatements, PoolStatements, acquired
+from tidemill.stores.tables.identity_reader import StoreIdentityReader
 from tidemill.stores.tables.payloads import StorePayloads
 from tidemill.stores.tables.reader import StoreReader
 from tidemill.stores.tables.sessions import in_order
@@ -43,6 +44,7 @@ class PostgresStore:
         self.watch = StoreWatch(statements)
         self.payloads = StorePayloads(statements)
         self.reader = StoreReader(statements)
+        self.identity = StoreIdentityReader(statements)
 
     @classmethod
     async def connect(
@@ -132,16 +134,20 @@ class LazyPool:
         self._greet = greet
         self._pool: Pool | None = None
         self._opening = asyncio.Lock()
+        self._closed = False
 
     async def get(self) -> Pool:
-        """The pool."""
+        """The pool; Unavailable once it was closed, opened before or not."""
         async with self._opening:
+            if self._closed:
+                raise Unavailable("PostgreSQL: the store is closed")
             if self._pool is None:
                 self._pool = await open_pool(self._dsn, self._size_max, self._schema, self._greet)
             return self._pool
 
     async def close(self) -> None:
         """Let what is under way end, for a short while, then cut it off."""
+        self._closed = True
         if self._pool is None:
             return
         try:

@@ -17,6 +17,7 @@ from tidemill.stores.sqlite.migrate import migrate, migrations_left
 from tidemill.stores.sqlite.statements import ReadStatements, WriteStatements
 from tidemill.stores.sqlite.threads import Here, OwnThread, Place
 from tidemill.stores.statements import Row
+from tidemill.stores.tables.identity_reader import StoreIdentityReader
 from tidemill.stores.tables.payloads import StorePayloads
 from tidemill.stores.tables.reader import StoreReader
 from tidemill.stores.tables.sessions import in_order
@@ -53,6 +54,7 @@ class SqliteStore:
         self.watch = StoreWatch(statements)
         self.payloads = StorePayloads(statements)
         self.reader = StoreReader(statements)
+        self.identity = StoreIdentityReader(statements)
 
     @staticmethod
     def open_reader(path: str | PathLike[str], clock: Clock) -> SqliteReadStore:
@@ -168,6 +170,7 @@ class SqliteReadStore:
         self.watch = StoreWatch(statements)
         self.payloads = StorePayloads(statements)
         self.reader = StoreReader(statements)
+        self.identity = StoreIdentityReader(statements)
 
     def transaction(self) -> SqliteTransaction:
         """Refused."""

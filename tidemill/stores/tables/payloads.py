@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tidemill.domain.identifiers import RunId, TaskKey, VersionId
+from tidemill.ports.secrets import SecretKey
 from tidemill.ports.store import Version
 from tidemill.stores.rows import version_from_row
 from tidemill.stores.statements import Statements
@@ -32,3 +33,8 @@ class StorePayloads:
         """Results of tasks, as JSON; a task without a stored result is left out."""
         rows = await self._statements.fetch_batch("read_results", list(dict.fromkeys(keys)))
         return {TaskKey(RunId(row[0]), row[1]): row[2] for row in rows}
+
+    async def secrets(self, keys: Sequence[SecretKey]) -> Mapping[SecretKey, bytes]:
+        """Secrets as they are sealed; one that is not there is left out."""
+        rows = await self._statements.fetch_batch("read_secrets", list(dict.fromkeys(keys)))
+        return {SecretKey(row[0], row[1]): row[2] for row in rows}

@@ -20,6 +20,12 @@ class Runs:
     async def add(self, runs: Sequence[NewRun]) -> None:
         """Insert new runs."""
         await self._statements.execute_batch("add_run", [new_run_to_row(run) for run in runs])
+        labels = sorted(
+            (new.run.namespace, name, value, new.run.id)
+            for new in runs
+            for name, value in new.run.labels.items()
+        )
+        await self._statements.execute_batch("add_run_label", labels)
 
     async def lock(self, run_ids: Sequence[RunId], *, wait: bool) -> list[Run]:
         """Lock and return runs in order of id, without those in quarantine."""

@@ -36,6 +36,15 @@ class Tasks:
         )
         return [task_from_row(row) for row in rows]
 
+    async def lock_ready(
+        self, run_id: RunId, *, paused: bool, start: int, limit: int
+    ) -> list[TaskRun]:
+        """Lock and return READY tasks of one run from position `start` on, in order of position."""
+        rows = await self._statements.fetch(
+            "lock_ready_tasks", run_id, paused, start, limit, FORMAT_MAX
+        )
+        return [task_from_row(row) for row in rows]
+
     async def lock_untold(self, run_id: RunId, limit: int) -> list[TaskRun]:
         """Lock and return ended tasks of one run that have children left to tell."""
         rows = await self._statements.fetch("lock_untold_tasks", run_id, limit, FORMAT_MAX)
@@ -49,5 +58,9 @@ class Tasks:
         return Claim(tasks, rows[-1][-1] + 1 if rows else floor)
 
     async def save(self, tasks: Sequence[TaskRun]) -> None:
-        """Write back changed tasks. A task that becomes READY goes to the end of its lane."""
+        """Write back changed tasks; what becomes READY, or READY under another hold, goes last."""
         await self._statements.execute_batch("save_task", [task_to_changes(task) for task in tasks])
+
+    async def discard(self, key: TaskKey) -> None:
+        """Take a FAILED task out of the dead letters, until it fails again."""
+        await self._statements.execute("discard_task", *key)

@@ -34,7 +34,7 @@ class StoreWatch:
         return [LostTask(Token(*row[:3]), row[3]) for row in rows]
 
     async def unsettled_runs(self, limit: int) -> list[RunId]:
-        """Runs with work for a turn: tasks to write, roots or children to tell, tasks to stop."""
+        """Runs with work for a turn: tasks to write, to stop, to hold or to admit, or to tell."""
         rows = await self._statements.fetch("unsettled_runs", limit, FORMAT_MAX)
         return [RunId(row[0]) for row in rows]
 

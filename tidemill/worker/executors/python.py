@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from tidemill.sdk.typed_values import Arguments
 from tidemill.worker.child import Beat, Line, Raised, Request, Returned, Step
 from tidemill.worker.executor import Call, Executor, Workshop, problems_of, read_params
 from tidemill.worker.failures import TaskFailure
@@ -80,8 +81,8 @@ class PythonExecutor(Executor):
         if params.isolation == "process":
             return await self._run_in_child(params.function, call)
         if target.is_coroutine:
-            return await target.function(**call.inputs)
-        result = await self._threads.run(lambda: self._call(target.function, call.inputs))
+            return await target.function(**target.arguments(call.inputs))
+        result = await self._threads.run(lambda: self._call(target, call.inputs))
         return await result if inspect.isawaitable(result) else result
 
     def _find(self, name: str) -> _Target:
@@ -89,8 +90,8 @@ class PythonExecutor(Executor):
             self._targets[name] = _Target(name, self._library.find(name))
         return self._targets[name]
 
-    def _call(self, function: Callable[..., Any], inputs: dict[str, Any]) -> Any:
-        value = function(**inputs)
+    def _call(self, target: _Target, inputs: dict[str, Any]) -> Any:
+        value = target.function(**target.arguments(inputs))
         if inspect.isawaitable(value):
             return value
         try:
@@ -119,6 +120,7 @@ class PythonExecutor(Executor):
             stdin=msgspec.json.encode(self._request(function, call)),
             pass_fds=(voice.theirs, lifeline),
         )
+        call.context.secrets.expect_all()  # the child asks for them unseen
         stdout, stderr = Tail(_TAIL_BYTES), Tail(_TAIL_BYTES)
         listening = asyncio.create_task(_listen(voice, call))
         try:
@@ -143,6 +145,7 @@ class PythonExecutor(Executor):
             task=context.task,
             attempt=context.attempt,
             result_bytes_max=self._result_bytes_max,
+            secrets=context.secrets.sources,
         )
 
 
@@ -153,6 +156,7 @@ class _Target:
         self.function = function
         self.is_coroutine = inspect.iscoroutinefunction(function)
         self._name = name
+        self._arguments = Arguments(function)
         self._signature: inspect.Signature | None = None
         with suppress(ValueError):  # some built-in callables have none
             self._signature = inspect.signature(function)
@@ -165,6 +169,13 @@ class _Target:
         except TypeError as error:
             return f"inputs: {self._name}: {error}"
         return None
+
+    def arguments(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The inputs as values of the types that the function is annotated with."""
+        try:
+            return self._arguments.of(inputs)
+        except ValueError as error:
+            raise TaskFailure("InvalidInputs", str(error), final=True) from None
 
 
 async def _listen(voice: Inlet, call: Call) -> Returned | Raised | None:

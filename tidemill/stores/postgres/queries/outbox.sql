@@ -56,3 +56,7 @@ WHERE number IN (
     ) AS old
     WHERE old.created_at < $1
 );
+
+-- name: read_floor
+-- Index: outbox_position.
+SELECT min(position) FROM outbox WHERE position IS NOT NULL;

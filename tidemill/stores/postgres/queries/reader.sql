@@ -1,29 +1,30 @@
 -- name: read_run
-SELECT id, namespace, workflow, version_id, state, open, failed, ended, next_position, told, stop,
-    generation, quarantine, labels, parent_run, parent_position, created_at, due_at, started_at,
-    ended_at, reason, format
-FROM run
-WHERE id = $1;
+SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
+    r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
+    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
+    r.kind, r.key, r.swept
+FROM run AS r
+WHERE r.id = $2 AND r.namespace = $1;
+
+-- name: read_runs
+-- Index: primary key.
+SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
+    r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
+    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
+    r.kind, r.key, r.swept
+FROM unnest($1::UUID[]) AS wanted (id)
+JOIN run AS r ON r.id = wanted.id;
 
 -- name: find_runs
 SELECT id
 FROM run
-WHERE starts_with(id::TEXT, $1) OR right(id::TEXT, length($1)) = $1
+WHERE namespace = $1 AND (starts_with(id::TEXT, $2) OR right(id::TEXT, length($2)) = $2)
 ORDER BY id DESC
-LIMIT $2;
+LIMIT $3;
 
--- name: list_runs
--- Index: run_listing, read backwards until `limit` rows match.
-SELECT id, namespace, workflow, version_id, state, open, failed, ended, next_position, told, stop,
-    generation, quarantine, labels, parent_run, parent_position, created_at, due_at, started_at,
-    ended_at, reason, format
-FROM run
-WHERE namespace = $2
-    AND (cardinality($1::TEXT[]) = 0 OR state = ANY($1::TEXT[]))
-    AND ($3::TEXT IS NULL OR workflow = $3)
-    AND id < coalesce($4, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::UUID)
-ORDER BY id DESC
-LIMIT $5;
+-- name: find_key
+-- Index: primary key.
+SELECT run_id FROM start_key WHERE namespace = $1 AND kind = $2 AND key = $3;
 
 -- name: list_tasks
 -- Index: primary key.
@@ -31,40 +32,28 @@ SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.fa
     t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
     t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format
 FROM task AS t
-WHERE t.run_id = $1 AND t.position > $2
+WHERE t.run_id = $2 AND t.position > $3 AND t.namespace = $1
 ORDER BY t.position
-LIMIT $3;
+LIMIT $4;
+
+-- name: read_first_tasks
+-- Index: primary key.
+SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+    t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
+    t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format
+FROM unnest($1::UUID[]) AS wanted (id)
+JOIN task AS t ON t.run_id = wanted.id AND t.position = 0;
 
 -- name: list_attempts
 -- Index: primary key.
 SELECT run_id, position, epoch, attempt, reason, session_id, started_at, ended_at, error
 FROM attempt
-WHERE run_id = $1 AND position = $2
+WHERE run_id = $2 AND position = $3 AND namespace = $1
 ORDER BY epoch;
 
 -- name: list_logs
 -- Index: primary key.
 SELECT epoch, data, dropped
 FROM attempt_log
-WHERE run_id = $1 AND position = $2
+WHERE run_id = $2 AND position = $3 AND namespace = $1
 ORDER BY epoch;
-
--- name: list_dead
--- Index: task_dead.
-SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
-    t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
-    t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format
-FROM task AS t
-WHERE t.state = 'FAILED' AND t.namespace = $1
-    AND ($2::UUID IS NULL OR t.run_id = $2)
-    AND t.run_id <= coalesce($3, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::UUID)
-    AND ($3::UUID IS NULL OR t.run_id < $3 OR t.position > $4::INTEGER)
-ORDER BY t.run_id DESC, t.position
-LIMIT $5;
-
--- name: list_sessions
-SELECT id, namespace, worker, scheduler, secret_hash, slots, queues, labels, opened_at, expires_at,
-    closed_at, successor
-FROM session
-WHERE closed_at IS NULL AND expires_at > now_micros() AND id NOT LIKE 'pool-%'
-ORDER BY opened_at, id;

@@ -2,7 +2,7 @@
 INSERT INTO run (
     id, namespace, workflow, version_id, state, open, failed, ended, next_position, told, stop,
     generation, quarantine, labels, parent_run, parent_position, created_at, due_at, started_at,
-    ended_at, reason, format, input
+    ended_at, reason, format, kind, key, swept, input
 )
 SELECT *
 FROM unnest(
@@ -10,14 +10,39 @@ FROM unnest(
     $8::INTEGER[], $9::INTEGER[], $10::INTEGER[], $11::TEXT[],
     $12::INTEGER[], $13::TEXT[], $14::TEXT[], $15::UUID[], $16::INTEGER[], $17::BIGINT[],
     $18::BIGINT[], $19::BIGINT[],
-    $20::BIGINT[], $21::TEXT[], $22::INTEGER[], $23::BYTEA[]
+    $20::BIGINT[], $21::TEXT[], $22::INTEGER[], $23::TEXT[], $24::TEXT[], $25::INTEGER[],
+    $26::BYTEA[]
 );
+
+-- name: add_runs_alike
+-- For rows that differ in id, key and input only: the rest is the n-th of each array.
+INSERT INTO run (
+    id, key, input, namespace, workflow, version_id, state, open, failed, ended, next_position,
+    told, stop, generation, quarantine, labels, parent_run, parent_position, created_at, due_at,
+    started_at, ended_at, reason, format, kind, swept
+)
+SELECT
+    v.id, v.key, v.input, ($5::TEXT[])[v.alike], ($6::TEXT[])[v.alike], ($7::TEXT[])[v.alike],
+    ($8::TEXT[])[v.alike], ($9::INTEGER[])[v.alike], ($10::INTEGER[])[v.alike],
+    ($11::INTEGER[])[v.alike], ($12::INTEGER[])[v.alike], ($13::INTEGER[])[v.alike],
+    ($14::TEXT[])[v.alike], ($15::INTEGER[])[v.alike], ($16::TEXT[])[v.alike],
+    ($17::TEXT[])[v.alike], ($18::UUID[])[v.alike], ($19::INTEGER[])[v.alike],
+    ($20::BIGINT[])[v.alike], ($21::BIGINT[])[v.alike], ($22::BIGINT[])[v.alike],
+    ($23::BIGINT[])[v.alike], ($24::TEXT[])[v.alike], ($25::INTEGER[])[v.alike],
+    ($26::TEXT[])[v.alike], ($27::INTEGER[])[v.alike]
+FROM unnest($1::UUID[], $2::TEXT[], $3::BYTEA[], $4::INTEGER[]) AS v (id, key, input, alike);
+
+-- name: add_run_label
+INSERT INTO run_label (namespace, name, value, run_id)
+SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::UUID[])
+ON CONFLICT DO NOTHING;
 
 -- name: lock_runs_waiting
 -- Index: primary key.
 SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
     r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
-    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format
+    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
+    r.kind, r.key, r.swept
 FROM unnest($1::UUID[]) AS wanted (id)
 JOIN run AS r ON r.id = wanted.id
 WHERE r.quarantine IS NULL AND r.format <= $2
@@ -28,7 +53,8 @@ FOR UPDATE OF r;
 -- Index: primary key.
 SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
     r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
-    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format
+    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
+    r.kind, r.key, r.swept
 FROM unnest($1::UUID[]) AS wanted (id)
 JOIN run AS r ON r.id = wanted.id
 WHERE r.quarantine IS NULL AND r.format <= $2
@@ -39,7 +65,8 @@ FOR UPDATE OF r SKIP LOCKED;
 -- Index: primary key.
 SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
     r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
-    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format
+    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
+    r.kind, r.key, r.swept
 FROM unnest($1::UUID[]) AS wanted (id)
 JOIN run AS r ON r.id = wanted.id
 WHERE r.quarantine IS NULL AND r.format <= $2
@@ -51,15 +78,15 @@ UPDATE run AS r SET
     state = v.state, open = v.open, failed = v.failed, ended = v.ended,
     next_position = v.next_position, told = v.told, stop = v.stop, generation = v.generation,
     due_at = v.due_at, started_at = v.started_at, ended_at = v.ended_at, reason = v.reason,
-    format = v.format
+    format = v.format, swept = v.swept
 FROM unnest(
     $1::UUID[], $2::TEXT[], $3::INTEGER[], $4::INTEGER[], $5::INTEGER[], $6::INTEGER[],
     $7::INTEGER[], $8::TEXT[], $9::INTEGER[], $10::BIGINT[], $11::BIGINT[], $12::BIGINT[],
-    $13::TEXT[], $14::INTEGER[]
+    $13::TEXT[], $14::INTEGER[], $15::INTEGER[]
 ) AS v (
     id, state, open, failed, ended, next_position,
     told, stop, generation, due_at, started_at, ended_at,
-    reason, format
+    reason, format, swept
 )
 WHERE r.id = v.id;
 

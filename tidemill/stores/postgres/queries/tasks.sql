@@ -20,6 +20,26 @@ FROM unnest(
 )
 ON CONFLICT (run_id, position) DO NOTHING;
 
+-- name: add_tasks_alike
+-- For rows that differ in their run only: the rest is the n-th of each array.
+INSERT INTO task (
+    run_id, position, namespace, node, kind, state, epoch, failures, losses, waiting, failed,
+    skipped, told, route, priority, hold, due_at, session_id, ready_at, started_at, ended_at,
+    ended_no, reason, error, format, ready_no
+)
+SELECT
+    v.run_id, ($3::INTEGER[])[v.alike], ($4::TEXT[])[v.alike], ($5::INTEGER[])[v.alike],
+    ($6::TEXT[])[v.alike], ($7::TEXT[])[v.alike], ($8::INTEGER[])[v.alike],
+    ($9::INTEGER[])[v.alike], ($10::INTEGER[])[v.alike], ($11::INTEGER[])[v.alike],
+    ($12::INTEGER[])[v.alike], ($13::INTEGER[])[v.alike], ($14::INTEGER[])[v.alike],
+    ($15::TEXT[])[v.alike], ($16::INTEGER[])[v.alike], ($17::TEXT[])[v.alike],
+    ($18::BIGINT[])[v.alike], ($19::TEXT[])[v.alike], ($20::BIGINT[])[v.alike],
+    ($21::BIGINT[])[v.alike], ($22::BIGINT[])[v.alike], ($23::INTEGER[])[v.alike],
+    ($24::TEXT[])[v.alike], ($25::TEXT[])[v.alike], ($26::INTEGER[])[v.alike],
+    CASE WHEN ($7::TEXT[])[v.alike] = 'READY' THEN nextval('task_ready_no') END
+FROM unnest($1::UUID[], $2::INTEGER[]) AS v (run_id, alike)
+ON CONFLICT (run_id, position) DO NOTHING;
+
 -- name: lock_tasks
 -- Index: primary key.
 SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
@@ -40,6 +60,18 @@ FROM task AS t
 WHERE t.run_id = $2 AND t.state = ANY($1::TEXT[]) AND t.format <= $4
 ORDER BY t.position
 LIMIT $3
+FOR UPDATE;
+
+-- name: lock_ready_tasks
+-- Index: primary key, read in order of position until `limit` rows match.
+SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+    t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
+    t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format
+FROM task AS t
+WHERE t.run_id = $1 AND t.position >= $3 AND t.state = 'READY'
+    AND (t.hold IS NOT DISTINCT FROM 'paused') = $2::BOOLEAN AND t.format <= $5
+ORDER BY t.position
+LIMIT $4
 FOR UPDATE;
 
 -- name: lock_untold_tasks
@@ -88,7 +120,8 @@ UPDATE task AS t SET
     ready_at = v.ready_at, started_at = v.started_at, ended_at = v.ended_at,
     ended_no = v.ended_no, reason = v.reason, error = v.error, format = v.format,
     ready_no = CASE
-        WHEN v.state = 'READY' AND t.state <> 'READY' THEN nextval('task_ready_no')
+        WHEN v.state = 'READY' AND (t.state <> 'READY' OR t.hold IS DISTINCT FROM v.hold)
+        THEN nextval('task_ready_no')
         ELSE t.ready_no
     END
 FROM unnest(

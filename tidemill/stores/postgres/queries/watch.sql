@@ -36,11 +36,15 @@ ORDER BY t.session_id
 LIMIT $1;
 
 -- name: unsettled_runs
--- Index: run_unsettled and task_untold.
+-- Index: run_unsettled, run_unswept and task_untold.
 SELECT id
 FROM run
 WHERE (state = 'PENDING' OR told IS NOT NULL OR (stop IS NOT NULL AND ended_at IS NULL))
     AND quarantine IS NULL AND format <= $2
+UNION
+SELECT id
+FROM run
+WHERE swept IS NOT NULL AND quarantine IS NULL AND format <= $2
 UNION
 SELECT r.id
 FROM (SELECT DISTINCT run_id FROM task WHERE told IS NOT NULL) AS t

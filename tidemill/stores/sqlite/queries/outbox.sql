@@ -55,3 +55,7 @@ WHERE number IN (
     )
     WHERE created_at < ?1
 );
+
+-- name: read_floor
+-- Index: outbox_position.
+SELECT min(position) FROM outbox WHERE position IS NOT NULL;

@@ -2,18 +2,24 @@
 INSERT INTO run (
     id, namespace, workflow, version_id, state, open, failed, ended, next_position, told, stop,
     generation, quarantine, labels, parent_run, parent_position, created_at, due_at, started_at,
-    ended_at, reason, format, input
+    ended_at, reason, format, kind, key, swept, input
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
     ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
-    ?20, ?21, ?22, ?23
+    ?20, ?21, ?22, ?23, ?24, ?25, ?26
 );
+
+-- name: add_run_label
+INSERT INTO run_label (namespace, name, value, run_id)
+VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT DO NOTHING;
 
 -- name: lock_runs_waiting
 -- Index: primary key. There is one writer: whoever is in a transaction has all the locks.
 SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
     r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
-    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format
+    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
+    r.kind, r.key, r.swept
 FROM json_each(?1) AS wanted
 CROSS JOIN run AS r ON r.id = json_extract(wanted.value, '$[0]')
 WHERE r.quarantine IS NULL AND r.format <= ?2
@@ -23,7 +29,8 @@ ORDER BY r.id;
 -- Index: primary key.
 SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
     r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
-    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format
+    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
+    r.kind, r.key, r.swept
 FROM json_each(?1) AS wanted
 CROSS JOIN run AS r ON r.id = json_extract(wanted.value, '$[0]')
 WHERE r.quarantine IS NULL AND r.format <= ?2
@@ -33,7 +40,8 @@ ORDER BY r.id;
 -- Index: primary key.
 SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
     r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
-    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format
+    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
+    r.kind, r.key, r.swept
 FROM json_each(?1) AS wanted
 CROSS JOIN run AS r ON r.id = json_extract(wanted.value, '$[0]')
 WHERE r.quarantine IS NULL AND r.format <= ?2
@@ -43,7 +51,8 @@ ORDER BY r.id;
 -- Index: primary key.
 UPDATE run SET
     state = ?2, open = ?3, failed = ?4, ended = ?5, next_position = ?6, told = ?7, stop = ?8,
-    generation = ?9, due_at = ?10, started_at = ?11, ended_at = ?12, reason = ?13, format = ?14
+    generation = ?9, due_at = ?10, started_at = ?11, ended_at = ?12, reason = ?13, format = ?14,
+    swept = ?15
 WHERE id = ?1;
 
 -- name: quarantine_run

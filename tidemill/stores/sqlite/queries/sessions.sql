@@ -1,13 +1,13 @@
 -- name: open_session
 INSERT INTO session (
     id, namespace, worker, scheduler, secret_hash, slots, queues, labels, opened_at, expires_at,
-    closed_at, successor
-) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+    closed_at, successor, offers
+) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
 ON CONFLICT (id) DO NOTHING;
 
 -- name: get_session
 SELECT id, namespace, worker, scheduler, secret_hash, slots, queues, labels, opened_at, expires_at,
-    closed_at, successor
+    closed_at, successor, offers
 FROM session
 WHERE id = ?1;
 

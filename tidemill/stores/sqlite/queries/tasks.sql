@@ -34,6 +34,17 @@ WHERE t.run_id = ?2
 ORDER BY t.position
 LIMIT ?3;
 
+-- name: lock_ready_tasks
+-- Index: primary key, read in order of position until `limit` rows match.
+SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+    t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
+    t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format
+FROM task AS t
+WHERE t.run_id = ?1 AND t.position >= ?3 AND t.state = 'READY'
+    AND (t.hold IS 'paused') = ?2 AND t.format <= ?5
+ORDER BY t.position
+LIMIT ?4;
+
 -- name: lock_untold_tasks
 -- Index: task_untold.
 SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
@@ -75,5 +86,8 @@ UPDATE task SET
     told = ?10, route = ?11, priority = ?12, hold = ?13, due_at = ?14, session_id = ?15,
     ready_at = ?16, started_at = ?17, ended_at = ?18, ended_no = ?19, reason = ?20, error = ?21,
     format = ?22,
-    ready_no = CASE WHEN ?3 = 'READY' AND state <> 'READY' THEN next_ready_no() ELSE ready_no END
+    ready_no = CASE
+        WHEN ?3 = 'READY' AND (state <> 'READY' OR hold IS NOT ?13) THEN next_ready_no()
+        ELSE ready_no
+    END
 WHERE run_id = ?1 AND position = ?2;

@@ -33,11 +33,15 @@ ORDER BY t.session_id
 LIMIT ?1;
 
 -- name: unsettled_runs
--- Index: run_unsettled and task_untold.
+-- Index: run_unsettled, run_unswept and task_untold.
 SELECT id
 FROM run INDEXED BY run_unsettled
 WHERE (state = 'PENDING' OR told IS NOT NULL OR (stop IS NOT NULL AND ended_at IS NULL))
     AND quarantine IS NULL AND format <= ?2
+UNION
+SELECT id
+FROM run INDEXED BY run_unswept
+WHERE swept IS NOT NULL AND quarantine IS NULL AND format <= ?2
 UNION
 SELECT r.id
 FROM (SELECT DISTINCT run_id FROM task INDEXED BY task_untold WHERE told IS NOT NULL) AS untold

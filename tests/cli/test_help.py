@@ -1,0 +1,76 @@
+"""What the first page says, and that every command can be asked for help."""
+
+from __future__ import annotations
+
+import importlib
+import re
+
+import click
+import pytest
+
+from tests.cli.conftest import Cli
+from tidemill.cli.main import COMMANDS, SECTIONS, commands
+
+
+def test_commands_stand_under_headings(cli: Cli) -> None:
+    page = cli("--help").out
+
+    headings = re.findall(r"^(\w[\w ]+):$", page, re.MULTILINE)
+    assert headings == ["Options", *SECTIONS]
+    assert headings[1:] == [
+        "Run on this machine",
+        "Start and steer",
+        "Look",
+        "Servers and identity",
+        "Serve",
+    ]
+    assert all(re.search(rf"^  {name} ", page, re.MULTILINE) for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_every_command_and_its_parts_have_help(cli: Cli, name: str) -> None:
+    for path in _paths(name):
+        ended = cli(*path, "--help")
+
+        assert ended.code == 0
+        assert re.search(r"\n\n  \w", ended.out), f"{path} says nothing about itself"
+        assert max(map(len, ended.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_every_command_that_prints_things_prints_json_too(name: str) -> None:
+    silent = {"list", "show", "groups", "versions", "invitations", "verify"}
+
+    for path in _paths(name):
+        command = _find(path)
+        if path[-1] in silent and not isinstance(command, click.Group):
+            assert "--json" in {option for one in command.params for option in one.opts}, path
+
+
+def test_completion_is_there_for_three_shells(cli: Cli) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert "_TIDEMILL_COMPLETE" in cli("completion", shell).out
+
+
+def test_an_unknown_command_is_refused(cli: Cli) -> None:
+    ended = cli("rnus")
+
+    assert ended.code == 2
+    assert "No such command 'rnus'" in ended.err
+
+
+def _find(path: list[str]) -> click.Command:
+    found: click.Command = commands
+    for name in path:
+        assert isinstance(found, click.Group)
+        next_one = found.get_command(click.Context(found), name)
+        assert next_one is not None
+        found = next_one
+    return found
+
+
+def _paths(name: str) -> list[list[str]]:
+    module, _, attribute = COMMANDS[name].target.partition(":")
+    command = getattr(importlib.import_module(f"tidemill.cli.{module}"), attribute)
+    below = list(command.commands) if isinstance(command, click.Group) else []
+    return [[name], *([name, part] for part in below)]

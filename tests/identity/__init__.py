@@ -1,0 +1,1 @@
+"""Identity: accounts, credentials, roles, the audit log."""

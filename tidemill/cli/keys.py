@@ -1,0 +1,114 @@
+"""`tidemill keys`: API keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tidemill.cli.link import Link, link_options
+from tidemill.cli.listed import print_list
+from tidemill.cli.options import json_option
+from tidemill.cli.output import say
+
+USE = "use it as TIDEMILL_API_KEY"
+
+
+@click.group()
+def keys() -> None:
+    """API keys and credentials of workers, bound to the namespace."""
+
+
+@keys.command("list")
+@json_option
+@link_options
+def list_keys(as_json: bool, link: Link) -> None:
+    """List keys, without their secrets."""
+
+    def row(one: Any) -> tuple[str, ...]:
+        used = f"{one.last_used_at:%Y-%m-%d %H:%M}" if one.last_used_at else "never"
+        return one.id, one.name, one.kind, _state(one), used
+
+    headings = ("ID", "NAME", "KIND", "STATE", "LAST USED")
+    link.run(lambda reached: print_list(reached.client.keys(), headings, row, as_json))
+
+
+@keys.command("create")
+@click.argument("name")
+@click.option("--scope", "scopes", metavar="PERMISSION", multiple=True, help="May be repeated.")
+@click.option("--days", type=click.IntRange(1, 3_650), help="90 if not given; for workers, no end.")
+@click.option("--never-expires", is_flag=True)
+@click.option(
+    "--worker-queue",
+    "queues",
+    metavar="QUEUE",
+    multiple=True,
+    help="A credential for workers of this queue; may be repeated.",
+)
+@click.option("--service-account", metavar="ID", help="For this account, not for yourself.")
+@json_option
+@link_options
+def create(name: str, as_json: bool, link: Link, **given: Any) -> None:
+    """Make a key NAME and print its secret, which is shown this once.
+
+    Without --scope it may do all that its account may do.
+
+    \b
+    tidemill keys create ci --scope runs:start --scope runs:read
+    tidemill keys create crunchers --worker-queue default --worker-queue gpu
+    """
+
+    async def work(reached: Any) -> None:
+        from msgspec import UNSET
+
+        from tidemill.cli.views.listing import print_json
+        from tidemill.protocol.resources.identity import CreateKey
+
+        wanted = CreateKey(
+            name=name,
+            kind="worker" if given["queues"] else "api",
+            queues=given["queues"],
+            scopes=_scopes(given["scopes"]),
+            expires_in_days=None if given["never_expires"] else given["days"] or UNSET,
+            service_account=given["service_account"],
+        )
+        made = await reached.client.create_key(wanted)
+        if as_json:
+            print_json(made)
+            return
+        say(made.secret)
+        use = "put it into the --token-file of workers" if given["queues"] else USE
+        say(f"key {made.key.id}, {_state(made.key)}; {use}", err=True)
+
+    link.run(work, changes=True)
+
+
+@keys.command("revoke")
+@click.argument("key_id", metavar="ID")
+@link_options
+def revoke(key_id: str, link: Link) -> None:
+    """End a key, at once and everywhere."""
+
+    async def work(reached: Any) -> None:
+        await reached.client.revoke_key(key_id)
+        say("revoked")
+
+    link.run(work, changes=True)
+
+
+def _scopes(names: tuple[str, ...]) -> Any:
+    from tidemill.domain.permissions import Permission
+
+    known = [str(one) for one in Permission]
+    for name in names:
+        if name not in known:
+            raise click.BadParameter(
+                f"{name!r} is none of {', '.join(known)}", param_hint="--scope"
+            )
+    return tuple(Permission(name) for name in names) or None
+
+
+def _state(key: Any) -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    return f"until {key.expires_at:%Y-%m-%d}" if key.expires_at else "without end"

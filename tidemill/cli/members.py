@@ -1,0 +1,137 @@
+"""`tidemill members` and `tidemill service-accounts`: who has which role in a namespace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tidemill.cli.link import Link, link_options
+from tidemill.cli.listed import print_list
+from tidemill.cli.options import json_option
+from tidemill.cli.output import say
+
+ROLES = ("viewer", "operator", "editor", "admin")
+role_argument = click.argument("role", type=click.Choice(ROLES))
+
+
+@click.group()
+def members() -> None:
+    """Who has which role in the namespace.
+
+    Each role can do all that the one before it can: viewer (look), operator (start, cancel,
+    replay), editor (deploy, secrets), admin (members, keys, audit).
+    """
+
+
+@members.command("list")
+@json_option
+@link_options
+def list_members(as_json: bool, link: Link) -> None:
+    """List members."""
+    headings = ("ID", "NAME", "KIND", "ROLE", "EMAIL")
+
+    def row(one: Any) -> tuple[str, ...]:
+        return one.id, one.name, one.kind, str(one.role), one.email or "-"
+
+    link.run(lambda reached: print_list(reached.client.members(), headings, row, as_json))
+
+
+@members.command("add")
+@click.argument("email")
+@role_argument
+@link_options
+def add(email: str, role: str, link: Link) -> None:
+    """Give the user with EMAIL a ROLE in the namespace."""
+
+    async def work(reached: Any) -> None:
+        from tidemill.domain.permissions import Role
+
+        member = await reached.client.add_member(email, Role(role))
+        say(f"{member.name} is {member.role}")
+
+    link.run(work, changes=True)
+
+
+@members.command("set")
+@click.argument("member_id", metavar="ID")
+@role_argument
+@link_options
+def set_role(member_id: str, role: str, link: Link) -> None:
+    """Give a member another ROLE."""
+
+    async def work(reached: Any) -> None:
+        from tidemill.domain.permissions import Role
+
+        member = await reached.client.set_member(member_id, Role(role))
+        say(f"{member.name} is {member.role}")
+
+    link.run(work, changes=True)
+
+
+@members.command("remove")
+@click.argument("member_id", metavar="ID")
+@link_options
+def remove(member_id: str, link: Link) -> None:
+    """Take somebody's role in the namespace away."""
+
+    async def work(reached: Any) -> None:
+        await reached.client.remove_member(member_id)
+        say("removed")
+
+    link.run(work, changes=True)
+
+
+@click.group("service-accounts")
+def service_accounts() -> None:
+    """Accounts of programs, which come in with API keys (`tidemill keys create`)."""
+
+
+@service_accounts.command("list")
+@json_option
+@link_options
+def list_accounts(as_json: bool, link: Link) -> None:
+    """List accounts of programs."""
+
+    def row(one: Any) -> tuple[str, ...]:
+        return one.id, one.name, "disabled" if one.disabled else "active"
+
+    link.run(
+        lambda reached: print_list(
+            reached.client.service_accounts(), ("ID", "NAME", "STATE"), row, as_json
+        )
+    )
+
+
+@service_accounts.command("create")
+@click.argument("name")
+@role_argument
+@json_option
+@link_options
+def create(name: str, role: str, as_json: bool, link: Link) -> None:
+    """Make an account NAME with a ROLE in the namespace, and print its id."""
+
+    async def work(reached: Any) -> None:
+        from tidemill.cli.views.listing import print_json
+        from tidemill.domain.permissions import Role
+
+        made = await reached.client.create_service_account(name, Role(role))
+        if as_json:
+            print_json(made)
+        else:
+            say(made.id)
+
+    link.run(work, changes=True)
+
+
+@service_accounts.command("disable")
+@click.argument("account_id", metavar="ID")
+@link_options
+def disable(account_id: str, link: Link) -> None:
+    """End an account of a program, and its keys with it."""
+
+    async def work(reached: Any) -> None:
+        await reached.client.disable_service_account(account_id)
+        say("disabled")
+
+    link.run(work, changes=True)

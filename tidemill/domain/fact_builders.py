@@ -1,0 +1,74 @@
+"""How changes of runs and tasks become facts."""
+
+from __future__ import annotations
+
+from tidemill.domain.facts import Fact, FactType
+from tidemill.domain.identifiers import Moment
+from tidemill.domain.plan import Node
+from tidemill.domain.run import Run, RunState
+from tidemill.domain.task_run import ENDED, TaskRun, TaskState
+
+ERROR_CHARACTERS_MAX = 1_000
+
+_FACT_OF_STATE = {
+    TaskState.PENDING: FactType.TASK_REOPENED,
+    TaskState.READY: FactType.TASK_READY,
+    TaskState.RUNNING: FactType.TASK_STARTED,
+    TaskState.BACKOFF: FactType.TASK_RETRYING,
+    TaskState.CANCELLING: FactType.TASK_CANCELLING,
+    TaskState.SUCCEEDED: FactType.TASK_COMPLETED,
+    TaskState.FAILED: FactType.TASK_FAILED,
+    TaskState.SKIPPED: FactType.TASK_SKIPPED,
+    TaskState.UPSTREAM_FAILED: FactType.TASK_UPSTREAM_FAILED,
+    TaskState.CANCELLED: FactType.TASK_CANCELLED,
+}
+FACT_OF_RUN_STATE = {
+    RunState.PENDING: FactType.WORKFLOW_ACCEPTED,
+    RunState.SUCCEEDED: FactType.WORKFLOW_COMPLETED,
+    RunState.FAILED: FactType.WORKFLOW_FAILED,
+    RunState.CANCELLED: FactType.WORKFLOW_CANCELLED,
+}
+
+
+def run_fact(run: Run, kind: FactType, now: Moment) -> Fact:
+    """A fact about the run itself."""
+    return Fact(
+        type=kind,
+        namespace=run.namespace,
+        run_id=run.id,
+        workflow=run.workflow,
+        at=now,
+        state=run.state,
+        generation=run.generation,
+        reason=run.reason or run.stop,
+    )
+
+
+def task_fact(run: Run, node: Node, before: TaskRun, after: TaskRun, now: Moment) -> Fact:
+    """The fact that tells how a task changed its state."""
+    lost = after.losses > before.losses and after.state is TaskState.READY
+    return Fact(
+        type=FactType.TASK_RETRYING if lost else _FACT_OF_STATE[after.state],
+        namespace=after.namespace,
+        run_id=after.run_id,
+        workflow=run.workflow,
+        at=now,
+        state=after.state,
+        generation=run.generation,
+        task=node.id,
+        position=after.position,
+        epoch=after.epoch,
+        attempt=after.attempt,
+        failures=after.failures,
+        losses=after.losses,
+        reason=after.reason,
+        error=_error_text(after),
+        executor=node.spec.executor if after.state is TaskState.READY else None,
+        started_at=after.started_at if after.state in ENDED else None,
+    )
+
+
+def _error_text(task: TaskRun) -> str | None:
+    if task.error is None:
+        return None
+    return f"{task.error.type}: {task.error.message}"[:ERROR_CHARACTERS_MAX]

@@ -1,0 +1,144 @@
+"""Rows of the store as values, and small answers of its verbs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from tidemill.domain.identifiers import Lane, Moment, RunId, SessionId, TaskKey, Token, VersionId
+from tidemill.domain.run import Run
+from tidemill.domain.task_run import TaskRun, TaskState
+
+
+class NewRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run about to be stored, with its input as JSON."""
+
+    run: Run
+    input: bytes
+
+
+class Version(msgspec.Struct, frozen=True, kw_only=True):
+    """An immutable definition, known by the hash of its content."""
+
+    id: VersionId
+    namespace: str
+    name: str
+    spec: bytes
+    created_at: Moment
+
+
+class StartKey(msgspec.Struct, frozen=True, kw_only=True):
+    """The promise that one idempotency key starts one run."""
+
+    namespace: str
+    kind: str
+    key: str
+    body_hash: str
+    run_id: RunId
+    expires_at: Moment
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker process's connection to a scheduler."""
+
+    id: SessionId
+    namespace: str
+    worker: str
+    scheduler: str
+    secret_hash: str
+    slots: int
+    queues: tuple[str, ...]
+    labels: dict[str, str]
+    opened_at: Moment
+    expires_at: Moment
+    closed_at: Moment | None = None
+    successor: SessionId | None = None  # the session that took over what this one held
+    offers: tuple[str, ...] = ()  # executors, and functions such as `python:flow:extract`
+
+
+class Claim(NamedTuple):
+    """READY tasks locked for this transaction, and where the next look at the lane may begin."""
+
+    tasks: list[TaskRun]
+    floor: int
+
+
+class ReadyLane(NamedTuple):
+    """A lane in which somebody waits; `alone` for those that need a worker of their own."""
+
+    lane: Lane
+    alone: bool
+
+
+class DueTask(NamedTuple):
+    """A task whose timer has run out, as it was when looked at."""
+
+    token: Token
+    state: TaskState
+
+
+class HeldTask(NamedTuple):
+    """A task granted to a session; `cancelling` when it is asked to stop."""
+
+    token: Token
+    started_at: Moment
+    cancelling: bool
+
+
+class LostTask(NamedTuple):
+    """A granted task and the session that seems to be gone."""
+
+    token: Token
+    session_id: SessionId
+
+
+class TaskResult(NamedTuple):
+    """The result of a task that succeeded, as JSON. A result of null is not stored."""
+
+    key: TaskKey
+    data: bytes
+
+
+class LogChunk(NamedTuple):
+    """Some output of one attempt, in the order in which it was written."""
+
+    token: Token
+    text: str
+    dropped: int = 0  # bytes that are missing before it
+
+
+class OutboxRow(NamedTuple):
+    """The facts of one transaction; `position` is dense and follows the order of stamping."""
+
+    number: int
+    position: int
+    facts: bytes
+
+
+class WorkflowRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A workflow under its name: what was deployed last, or a draft that waits to be started."""
+
+    id: str  # UUIDv7
+    namespace: str
+    name: str
+    title: str = ""
+    labels: dict[str, str] = {}  # those of the latest release
+    number: int = 0  # of the latest release; 0 when there is none yet
+    version_id: VersionId | None = None  # of the latest release
+    draft: bytes | None = None  # JSON, see engine/drafts.py
+    run_id: RunId | None = None  # the latest run that was started from the draft
+    created_at: Moment
+    changed_at: Moment
+    deleted_at: Moment | None = None
+
+
+class Release(msgspec.Struct, frozen=True, kw_only=True):
+    """A definition under a workflow's name; numbers count from 1 and are never used again."""
+
+    namespace: str
+    name: str
+    number: int
+    version_id: VersionId
+    created_at: Moment
+    created_by: str
