@@ -62,8 +62,8 @@ check: $(DEV_STAMP) ## lint, formatting, types, import rules, house style
 	$(BIN)/pytest -q tests/style
 
 test: check kafka ## check, then every test, then a bounded part of the simulator
-	$(PYTEST) tests/domain -n $(WORKERS) --cov=tidemill.domain --cov-branch --cov-fail-under=100 \
-	    --cov-report=term-missing:skip-covered
+	$(PYTEST) tests/domain tests/identity/test_rules.py -n $(WORKERS) --cov=tidemill.domain \
+	    --cov-branch --cov-fail-under=100 --cov-report=term-missing:skip-covered
 	$(PYTEST) tests -n $(WORKERS) -m 'not alone' --ignore=tests/style --ignore=tests/domain
 	$(PYTEST) tests -m alone --ignore=tests/style --ignore=tests/domain
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS)

@@ -84,11 +84,27 @@ async def test_many_dead_letters_are_replayed_at_a_rate(services: Services) -> N
         for _ in range(3):
             await fail(client)
 
-        done = (await client.post("/v1/dead-letters:replay", json={"rate": 100})).json()
+        done = (
+            await client.post("/v1/dead-letters:replay", json={"all": True, "rate": 100})
+        ).json()
         none = await client.post("/v1/dead-letters:replay", json={"workflow": "nothing"})
 
     assert (done["replayed"], done["failed"]) == (3, 0)
     assert none.json() == {"replayed": 0, "failed": 0, "more": False}
+
+
+async def test_all_dead_letters_are_replayed_only_when_that_is_said(services: Services) -> None:
+    async with client_for(services) as client, at_work(services):
+        run_id = await fail(client)
+
+        answer = await client.post("/v1/dead-letters:replay", json={"rate": 100})
+        run = (await client.get(f"/v1/runs/{run_id}")).json()
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "NO_FILTER")
+    assert answer.json()["detail"] == (
+        'all: give workflow or group, or `"all": true` to replay every dead letter'
+    )
+    assert run["generation"] == 1
 
 
 async def test_a_task_that_has_not_failed_is_no_dead_letter(services: Services) -> None:

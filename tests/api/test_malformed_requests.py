@@ -159,6 +159,35 @@ TOLD: dict[str, tuple[int, str, str]] = {
         "BAD_CURSOR",
         "after: is not the `next` of a page of this list: leave it out to begin anew",
     ),
+    "a label without a value": (400, "BAD_FORMAT", 'label: must be name=value, not "team"'),
+    "an event id that is none": (
+        400,
+        "BAD_FORMAT",
+        'after: must be an event id such as 12.0, not "xx"',
+    ),
+    "a status that is none": (
+        400,
+        "NOT_ALLOWED",
+        (
+            'status: must be "completed", "dead_letter", "failed", "pending", "queued", '
+            '"retrying" or "running", not "complete", did you mean "completed"?'
+        ),
+    ),
+    "a label of strange letters": (
+        400,
+        "BAD_FORMAT",
+        "labels.team: must be letters a-z and A-Z, digits, '.', '_' and '-', not \"a b\"",
+    ),
+    "a key on two lines": (
+        400,
+        "BAD_FORMAT",
+        'key: must be printable ASCII characters, not "a\\nb"',
+    ),
+    "every dead letter": (
+        400,
+        "NO_FILTER",
+        'all: give workflow or group, or `"all": true` to replay every dead letter',
+    ),
     "a sort that is not offered": (
         400,
         "NOT_ALLOWED",

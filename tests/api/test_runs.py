@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -17,6 +17,8 @@ from tidemill.domain.identifiers import RunId
 from tidemill.domain.permissions import Role
 from tidemill.domain.principals import Principal
 from tidemill.domain.run import RunState
+from tidemill.ports.queries import RunQuery
+from tidemill.ports.store import Payloads
 
 
 @pytest.fixture(params=["services", "postgres_services"])
@@ -29,6 +31,10 @@ def each(request: pytest.FixtureRequest) -> Services:
 def client_for(services: Services) -> httpx.AsyncClient:
     """A client of an application over these services."""
     return client_of(build_app(services, Security()))
+
+
+NOWHERE = cast(Payloads, None)
+"""Asking it for anything is an error."""
 
 
 async def start(client: httpx.AsyncClient, definition: dict[str, Any], **fields: Any) -> str:
@@ -47,11 +53,35 @@ async def test_a_run_is_started_and_its_result_read(each: Services) -> None:
 
         ended = (await client.get(f"/v1/runs/{run_id}/wait", params={"timeout": 20})).json()
         result = (await client.get(f"/v1/runs/{run_id}/result")).json()
+        (listed,) = (await client.get("/v1/runs")).json()["items"]
 
     assert answer.headers["location"] == f"/v1/runs/{run_id}"
     assert (ended["state"], ended["ended"]) == ("SUCCEEDED", True)
-    assert ended["progress"] == {"total": 3, "ended": 3, "failed": 0}
+    assert ended["progress"] == listed["progress"] == {"total": 2, "ended": 2, "failed": 0}
     assert result["result"] == {"pick": 1, "ship": 2}
+
+
+async def test_what_makes_the_output_is_not_counted(services: Services) -> None:
+    async with client_for(services) as client:
+        run_id = await start(client, a_definition(output="ship"))
+        await start(client, a_definition("without"))
+
+        shown = (await client.get(f"/v1/runs/{run_id}")).json()
+        listed = [(await client.get("/v1/runs")).json()["items"] for _ in range(2)]
+
+    assert shown["progress"] == {"total": 2, "ended": 0, "failed": 0}
+    assert [[run["progress"]["total"] for run in page] for page in listed] == [[2, 2], [2, 2]]
+
+
+async def test_which_definitions_have_an_output_is_read_once(services: Services) -> None:
+    async with client_for(services) as client:
+        await start(client, a_definition(output="ship"))
+        await client.get("/v1/runs")
+
+        runs = await services.store.reader.runs(RunQuery(namespace="default"))
+        found = await services.outputs.among(NOWHERE, runs)
+
+    assert found == {runs[0].version_id}
 
 
 async def test_without_an_output_the_last_results_are_the_result(services: Services) -> None:
@@ -116,6 +146,17 @@ async def test_a_failed_run_says_why(each: Services) -> None:
     assert run["error"] == "only: Boom: it broke"
     assert task["task"]["error"]["traceback"] == "line 1"
     assert [one["reason"] for one in task["attempts"]] == ["final_error"]
+
+
+async def test_a_run_is_shown_alike_by_whoever_answers(services: Services) -> None:
+    async with client_for(services) as client, at_work(services):
+        run_id = await start(client, one_task("boom"))
+        waited = (await client.get(f"/v1/runs/{run_id}/wait", params={"timeout": 20})).json()
+
+        cancelled = (await client.post(f"/v1/runs/{run_id}/cancel")).json()
+
+    assert waited["error"] == "only: Boom: it broke"
+    assert cancelled == waited
 
 
 async def test_runs_are_listed_page_by_page(each: Services) -> None:

@@ -98,7 +98,7 @@ def test_a_list_fits_eighty_columns() -> None:
 
 
 def test_a_model_is_built_from_what_a_server_tells() -> None:
-    model = RunModel.of_views(a_run(progress=ProgressView(total=4, ended=1, failed=0)), TASKS)
+    model = RunModel.of_views(a_run(progress=ProgressView(total=3, ended=1, failed=0)), TASKS)
 
     assert [model.lines[place].name for place in model.order] == ["pick", "ship", "pack"]
     assert (model.lines[1].progress, model.lines[1].note) == (0.25, "boxes")

@@ -78,3 +78,33 @@ def test_what_is_wrong_is_refused_before_anything_is_stored(cli: Cli) -> None:
     assert "is not NAME=VALUE" in no_label.err
     assert "is no type of job" in no_type.err
     assert "nobody" in no_name.err
+
+
+def test_what_cannot_be_read_is_told_by_the_name_of_its_option(cli: Cli) -> None:
+    payload = cli("job", "submit", "noop", "--payload", "{")
+    missing = cli("bulk", "missing.ndjson")
+
+    assert (payload.code, missing.code) == (2, 2)
+    assert "--payload: is not JSON" in payload.err
+    assert "missing.ndjson cannot be read: No such file" in missing.err
+
+
+def test_a_namespace_that_was_never_made_is_refused(cli: Cli) -> None:
+    misspelt = cli("job", "submit", "noop", "--namespace", "shpo")
+    cli("namespaces", "create", "shop")
+    made = cli("job", "submit", "noop", "--namespace", "shop")
+
+    assert (misspelt.code, made.code) == (2, 0)
+    assert 'there is no namespace "shpo"' in misspelt.err
+
+
+def test_a_name_that_is_not_there_is_told_with_the_fix(waiting: Cli) -> None:
+    no_workflow = waiting("start", "missing").err
+    no_namespace = waiting("start", "missing", "--namespace", "nope").err
+    no_task = waiting("show", "latest", "nope").err
+
+    assert "tidemill workflows list" in no_workflow
+    assert "a file ends in .yaml, .json or .py" in no_workflow
+    assert "there is no namespace" in no_namespace
+    assert "workflows list" not in no_namespace
+    assert "the run has pick, ship" in no_task

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 
 import click
 import pytest
 
 from tests.cli.conftest import Cli
-from tidemill.cli.main import COMMANDS, SECTIONS, commands
+from tidemill.cli.main import COMMANDS, SECTIONS, commands, main
 
 
 def test_commands_stand_under_headings(cli: Cli) -> None:
@@ -37,14 +38,28 @@ def test_every_command_and_its_parts_have_help(cli: Cli, name: str) -> None:
         assert max(map(len, ended.out.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("name", list(COMMANDS))
-def test_every_command_that_prints_things_prints_json_too(name: str) -> None:
-    silent = {"list", "show", "groups", "versions", "invitations", "verify"}
+WITHOUT_JSON = {"up", "api", "scheduler", "worker", "notifier", "completion"}
+"""Those that serve until they are stopped, and what a shell reads."""
 
+EXAMPLES = (
+    "run start resume cancel pause continue retry workers queues api scheduler worker notifier init"
+    " migrate,users create,keys create,keys revoke,secrets set,context add,service-accounts create"
+)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in WITHOUT_JSON])
+def test_every_command_prints_json_too(name: str) -> None:
     for path in _paths(name):
         command = _find(path)
-        if path[-1] in silent and not isinstance(command, click.Group):
+        if not isinstance(command, click.Group):
             assert "--json" in {option for one in command.params for option in one.opts}, path
+
+
+def test_help_has_examples(cli: Cli) -> None:
+    single, *parts = EXAMPLES.split(",")
+
+    for path in (*map(str.split, single.split()), *map(str.split, parts)):
+        assert f"  tidemill {' '.join(path)}" in cli(*path, "--help").out.partition("\n\n")[2]
 
 
 def test_completion_is_there_for_three_shells(cli: Cli) -> None:
@@ -56,7 +71,20 @@ def test_an_unknown_command_is_refused(cli: Cli) -> None:
     ended = cli("rnus")
 
     assert ended.code == 2
-    assert "No such command 'rnus'" in ended.err
+    assert "No such command 'rnus', did you mean 'runs'" in ended.err
+
+
+def test_a_fork_on_its_way_to_become_a_worker_starts_no_threads_of_grpc(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GRPC_ENABLE_FORK_SUPPORT", "")
+    monkeypatch.delenv("GRPC_ENABLE_FORK_SUPPORT")
+    monkeypatch.setattr("sys.argv", ["tidemill", "--version"])
+
+    with pytest.raises(SystemExit):
+        main()
+
+    assert os.environ["GRPC_ENABLE_FORK_SUPPORT"] == "0"
 
 
 def _find(path: list[str]) -> click.Command:

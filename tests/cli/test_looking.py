@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.cli.conftest import Cli
 
 
@@ -74,6 +76,16 @@ def test_top_is_printed_once_where_nobody_watches(used: Cli) -> None:
     assert "no worker is connected" in printed
     assert "broken" in printed
     assert (told["dead_letters"], told["open_runs"]) == (1, 0)
+
+
+def test_top_in_a_pipe_is_as_wide_as_columns_says(
+    used: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+
+    lines = used("top", "--once").out.splitlines()
+
+    assert max(map(len, lines)) <= 60
 
 
 def test_lists_that_are_empty_say_so(used: Cli) -> None:

@@ -69,10 +69,9 @@ def test_an_address_that_is_none_is_refused(cli: Cli) -> None:
         assert "write http://HOST:PORT" in ended.err
 
 
-def test_a_login_asks_for_what_is_not_given_and_never_shows_it(cli: Cli) -> None:
+def test_a_login_to_a_server_that_is_away_asks_for_nothing(cli: Cli) -> None:
     ended = cli("login", "--server", NOWHERE, typed="ada@example.com\nvery secret\n")
 
     assert ended.code == 1
-    assert "email: " in ended.err
-    assert "very secret" not in ended.out + ended.err
+    assert ended.err.startswith(f"error: {NOWHERE} does not answer")
     assert cli.json("context", "list") == []

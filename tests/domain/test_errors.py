@@ -10,6 +10,7 @@ from tidemill.domain.errors import (
     InvalidInput,
     MalformedRun,
     Problem,
+    RateLimited,
     StoreOwned,
     TidemillError,
     Unavailable,
@@ -42,6 +43,13 @@ def test_an_invalid_input_lists_every_problem() -> None:
 def test_an_input_without_problems_is_not_invalid() -> None:
     with pytest.raises(AssertionError, match="at least one problem"):
         InvalidInput([])
+
+
+def test_who_asks_too_often_learns_when_to_ask_again() -> None:
+    error = RateLimited("too many requests", retry_seconds=1.5)
+
+    assert (error.retry_seconds, error.code) == (1.5, "RATE_LIMITED")
+    assert str(error) == "too many requests"
 
 
 def test_an_unknown_commit_may_be_tried_again() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemill.domain.errors import InvalidInput
-from tidemill.domain.inputs import prepare_input
+from tidemill.domain.inputs import encode_input, prepare_input
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -184,3 +184,14 @@ def test_no_input_makes_the_preparation_crash(value: Any) -> None:
         return
 
     assert prepare_input(SCHEMA, prepared) == prepared
+
+
+def test_what_is_no_json_at_all_is_refused_by_its_field() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        prepare_input({}, {"thing": object()})
+
+    assert refused.value.problems[0].path == "input.thing"
+
+
+def test_equal_inputs_are_kept_as_equal_bytes() -> None:
+    assert encode_input({}, {"b": 1, "a": 2}) == encode_input({}, {"a": 2, "b": 1})

@@ -110,3 +110,23 @@ def test_json_stays_json() -> None:
 
 def test_a_value_too_short_for_a_secret_is_left() -> None:
     assert Masking(["abc"]).mask("abc") == "abc"
+
+
+def test_without_values_every_text_passes_as_it_is() -> None:
+    masking = Masking()
+
+    shown = masking.feed("whatever ") + masking.mask("comes") + masking.flush()
+
+    assert (shown, bool(masking), bool(Masking([SECRET]))) == ("whatever comes", False, True)
+
+
+def test_true_false_and_null_show_nothing() -> None:
+    document = json.dumps({"shown": SECRET, "kept": [True, False, None, 1.5]}).encode()
+
+    masked = json.loads(Masking([SECRET]).mask_json(document))
+
+    assert masked == {"shown": MASK, "kept": [True, False, None, 1.5]}
+
+
+def test_a_document_that_shows_nothing_keeps_its_bytes() -> None:
+    assert Masking([SECRET]).mask_json(b'{ "a":1 }') == b'{ "a":1 }'

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from tests.builders import NOON
 from tidemill.domain.audit import BEGINNING, Deed, Head, follow, link
 from tidemill.domain.errors import Conflict, InvalidInput
-from tidemill.domain.identifiers import SECOND
-from tidemill.domain.identity import Attempts
+from tidemill.domain.identifiers import SECOND, Moment
+from tidemill.domain.identity import ApiKey, Attempts, KeyKind, RefreshFamily
 from tidemill.domain.identity_rules import (
     LOCK_SECONDS_MAX,
     TRIES_PER_MINUTE,
     check_password,
     email_of,
     failed,
+    is_email,
     name_of,
     namespace_of,
     tried,
@@ -111,6 +112,13 @@ def test_nobody_gives_more_than_they_have() -> None:
     assert SINGLE_USER.may_give(SYSTEM_NAMESPACE, Role.ADMIN)
 
 
+def test_what_a_principal_may_do_is_what_its_role_grants() -> None:
+    viewer = Principal(id="v", name="Vera", memberships={"a": Role.VIEWER})
+
+    assert viewer.permissions("a") == {one for one in Permission if viewer.may("a", one)} != set()
+    assert viewer.permissions("b") == frozenset()
+
+
 def test_a_request_without_a_namespace_is_about_the_only_one_or_the_default() -> None:
     assert home_of({}) == "default"
     assert home_of({"a": Role.VIEWER}) == "a"
@@ -133,9 +141,32 @@ def test_a_password_that_others_try_first_is_refused(password: str) -> None:
         check_password(password, "ada@mill.test")
 
 
+def test_a_long_password_of_ones_own_is_taken() -> None:
+    check_password("correct horse battery", "ann@mill.test")
+
+
+@pytest.mark.parametrize(
+    ("revoked_at", "at", "live"), [(None, NOON, True), (None, NOON + 9, False), (NOON, NOON, False)]
+)
+def test_a_credential_opens_until_it_ends_or_is_taken_back(
+    revoked_at: Moment | None, at: Moment, live: bool
+) -> None:
+    login = RefreshFamily(
+        id="1", account_id="a", address="", created_at=NOON, expires_at=NOON + 9,
+        revoked_at=revoked_at,
+    )  # fmt: skip
+    key = ApiKey(
+        id="1", kind=KeyKind.API, namespace="a", name="key", secret_hash="", created_at=NOON,
+        created_by="a", expires_at=NOON + 9, revoked_at=revoked_at,
+    )  # fmt: skip
+
+    assert (login.is_live(at), key.is_live(at)) == (live, live)
+
+
 def test_addresses_are_compared_without_case() -> None:
     assert email_of("Ada@Mill.Test") == "ada@mill.test"
     assert email_of("root@localhost") == "root@localhost"
+    assert is_email("Ada@Mill.Test")
 
 
 @pytest.mark.parametrize(
@@ -145,6 +176,10 @@ def test_addresses_are_compared_without_case() -> None:
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="email"):
         email_of(text)
+
+
+def test_a_name_for_people_stays_as_it_is() -> None:
+    assert name_of("Ada Lovelace") == "Ada Lovelace"
 
 
 @pytest.mark.parametrize("text", ["", " ", "a\nb", "a\x1b[31m", "x" * 101, "a\u202eb", "trailing "])

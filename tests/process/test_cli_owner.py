@@ -87,6 +87,28 @@ async def test_a_worker_that_dies_is_replaced_and_its_last_words_are_kept() -> N
     assert supervisor.pids == []
 
 
+async def test_a_successor_that_dies_on_its_way_is_followed_by_another() -> None:
+    def command(name: str) -> list[str]:
+        return ["false"] if name == "w-2" else ["sleep", "60"]
+
+    supervisor = Supervisor(
+        command=command, name="w", count=1, clock=SystemClock(), on_death=lambda _: None
+    )
+
+    async def ready() -> None:
+        while supervisor.names != ["w-3"]:
+            await SystemClock().sleep(0.01)
+
+    await supervisor.start()
+    [old] = supervisor.pids
+    async with asyncio.timeout(20):
+        await supervisor.replace_all(ready)
+    left = supervisor.pids
+    await supervisor.stop(5)
+
+    assert old not in left
+
+
 def test_a_store_is_a_path_or_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 

@@ -25,6 +25,7 @@ from tidemill.domain.principals import (
 )
 from tidemill.domain.problems import show
 from tidemill.domain.workflow import NAME_CHARACTERS_MAX, NAME_PATTERN
+from tidemill.ports.store import Store
 
 NAMESPACE_HEADER = "Tidemill-Namespace"
 ORDINARY_PORTS = {"http": 80, "https": 443}
@@ -49,13 +50,17 @@ class Authenticator(Protocol):
 class SingleUser:
     """Everybody who gets through is the one user of this machine."""
 
+    def __init__(self, store: Store | None = None) -> None:
+        self._store = store
+
     async def authenticate(self, authorization: str | None) -> Principal | None:
         """The single user, whatever is sent."""
         return SINGLE_USER
 
     async def is_there(self, namespace: str) -> bool:
-        """Any namespace is there as soon as it is named."""
-        return True
+        """Whether it was made: in one that was misspelt, runs would wait unseen. All, storeless."""
+        there = self._store is None or await self._store.identity.namespaces_there([namespace])
+        return bool(there)
 
 
 class Guard(Protocol):

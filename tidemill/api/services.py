@@ -11,6 +11,7 @@ import msgspec
 from tidemill.api.endings import Endings
 from tidemill.api.following import Following
 from tidemill.api.metrics import Meters
+from tidemill.api.outputs import Outputs
 from tidemill.api.rates import Rates
 from tidemill.domain.identifiers import RunId
 from tidemill.domain.run import Run
@@ -63,6 +64,7 @@ class Services:
     auditor: Auditor = field(init=False)
     sealing: Sealing | None = None  # None: no secrets can be kept
     job_types: tuple[str, ...] = ()
+    outputs: Outputs = field(default_factory=Outputs)
     plans: Plans = field(default_factory=lambda: Plans(nodes_max=100_000))
     progress: Callable[[RunId], tuple[ProgressReport, ...]] = _no_progress
     health: Callable[[], Awaitable[HealthReport]] = _well

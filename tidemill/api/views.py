@@ -42,10 +42,8 @@ def time_view(moment: Moment | None) -> Time | None:
     return None if moment is None else time_of(moment)
 
 
-def run_view(run: Run) -> RunView:
-    """A run, as its row tells it."""
-    # Until all tasks are written `open` counts them, and afterwards the positions do.
-    total = max(run.open, run.next_position)
+def run_view(run: Run, *, has_output: bool) -> RunView:
+    """A run, as its row tells it; the task that makes its output is not counted."""
     return RunView(
         id=run.id,
         workflow=run.workflow,
@@ -54,7 +52,7 @@ def run_view(run: Run) -> RunView:
         key=run.key,
         state=run.state,
         ended=run.state in RUN_ENDED,
-        progress=ProgressView(total=total, ended=total - run.open, failed=run.failed),
+        progress=_progress(run, has_output=has_output),
         labels=run.labels,
         generation=run.generation,
         stopping=run.stop is not None and run.state not in RUN_ENDED,
@@ -65,6 +63,14 @@ def run_view(run: Run) -> RunView:
         started_at=time_view(run.started_at),
         ended_at=time_view(run.ended_at),
     )
+
+
+def _progress(run: Run, *, has_output: bool) -> ProgressView:
+    # Until all tasks are written `open` counts them, and afterwards the positions do.
+    written = max(run.open, run.next_position)
+    total = written - has_output
+    # The output mostly ends last. Where it does not, this is one ahead until the run ends.
+    return ProgressView(total=total, ended=min(written - run.open, total), failed=run.failed)
 
 
 def error_view(error: TaskError | None) -> ErrorView | None:

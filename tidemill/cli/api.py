@@ -15,6 +15,9 @@ def api(settings: Settings) -> int:
 
     SIGTERM or Ctrl-C takes no more requests, ends streams and lets requests finish within --grace;
     a second one ends it at once.
+
+    \b
+    tidemill api --store postgresql://db/mill --listen 127.0.0.1:8080
     """
     from tidemill.cli.output import tell
     from tidemill.cli.serving import serve

@@ -23,7 +23,7 @@ async def conclude(client: Client, run_id: str, *, several: bool = False) -> int
     """Print how a run ended and what went wrong in it; return its exit code, None if it goes on."""
     run = await client.run(run_id, include=["result"])
     if not run.ended:
-        return _unfinished(run)
+        return judge(run)
     failed = await _tell_failures(client, run) if run.progress.failed else []
     for line in run_output(run):
         say(line)
@@ -36,6 +36,13 @@ async def conclude(client: Client, run_id: str, *, several: bool = False) -> int
         which = f"{short_id(run.id)} {failed[0] if run.progress.failed == 1 else 'TASK'}"
         say(f"  all about it:  {command(f'show {which}')}")
         say(f"  try it again:  {command(f'dead replay {which}')}")
+    return judge(run)
+
+
+def judge(run: RunView) -> int | None:
+    """The exit code for a run; that it goes on is told, and has none."""
+    if not run.ended:
+        return _unfinished(run)
     return 0 if run.state is RunState.SUCCEEDED else 1
 
 

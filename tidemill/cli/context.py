@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tidemill.cli.options import json_option
-from tidemill.cli.output import say
+from tidemill.cli.output import answer, say
 from tidemill.cli.prompts import line_of_stdin
 
 
@@ -18,15 +18,17 @@ def _file() -> Any:
     return ContextFile.of(os.environ)
 
 
-def change(alter: Any) -> None:
-    """Change the contexts while nobody else does."""
+def change(alter: Any) -> Any:
+    """Change the contexts while nobody else does; return them as they are then."""
     from tidemill.domain.errors import Unavailable
 
     file = _file()
     with file.locked() as mine:
         if not mine:
             raise Unavailable(f"{file.path} is being changed by another command: try again")
-        file.write(alter(file.read()))
+        after = alter(file.read())
+        file.write(after)
+        return after
 
 
 @click.group()
@@ -88,10 +90,11 @@ def show_context(name: str | None, as_json: bool) -> None:
 
 @context.command("use")
 @click.argument("name")
-def use(name: str) -> None:
+@json_option
+def use(name: str, as_json: bool) -> None:
     """Make NAME the current context."""
-    change(lambda contexts: contexts.using(name))
-    say(f"{name} is current")
+    after = change(lambda contexts: contexts.using(name))
+    answer(_shown(after, name), f"{name} is current", as_json)
 
 
 @context.command("add")
@@ -100,32 +103,34 @@ def use(name: str) -> None:
 @click.option("--namespace", metavar="NAME", help="The namespace that is meant when none is named.")
 @click.option("--api-key-stdin", is_flag=True, help="Read an API key from standard input.")
 @click.option("--use", "current", is_flag=True, help="Make it the current one.")
-def add(name: str, server: str, namespace: str | None, api_key_stdin: bool, current: bool) -> None:
+@json_option
+def add(name: str, server: str, as_json: bool, **given: Any) -> None:
     """Add a server, or change one; the first one becomes current.
 
     \b
     tidemill context add laptop http://127.0.0.1:8080
+    tidemill context add shop https://tidemill.example.com --namespace shop --use
     tidemill context add ci https://tidemill.example.com --api-key-stdin < key
     """
     from tidemill.client.contexts import Context, check_server
 
-    key = line_of_stdin() if api_key_stdin else None
-    added = Context(server=check_server(server), namespace=namespace, api_key=key or None)
+    key = line_of_stdin() if given["api_key_stdin"] else None
+    added = Context(server=check_server(server), namespace=given["namespace"], api_key=key or None)
 
     def alter(contexts: Any) -> Any:
         after = contexts.with_context(name, added)
-        return after.using(name) if current else after
+        return after.using(name) if given["current"] else after
 
-    change(alter)
-    say(f"{name} is {added.server}")
+    answer(_shown(change(alter), name), f"{name} is {added.server}", as_json)
 
 
 @context.command("remove")
 @click.argument("name")
-def remove(name: str) -> None:
+@json_option
+def remove(name: str, as_json: bool) -> None:
     """Forget a context and its tokens."""
     change(lambda contexts: contexts.without(name))
-    say(f"{name} is forgotten")
+    answer({"name": name, "removed": True}, f"{name} is forgotten", as_json)
 
 
 def _shown(contexts: Any, name: str) -> dict[str, Any]:

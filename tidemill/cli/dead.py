@@ -8,7 +8,7 @@ import click
 
 from tidemill.cli.link import Link, find_run, link_of, link_options, server_options
 from tidemill.cli.options import complete, json_option, settings_options
-from tidemill.cli.output import say, width
+from tidemill.cli.output import answer, say, width
 from tidemill.runtime.settings import Settings
 
 
@@ -90,7 +90,7 @@ def groups(limit: int, as_json: bool, link: Link) -> None:
     link.run(work)
 
 
-@dead.command("show")
+@dead.command("show", short_help="Show one dead letter with all its attempts.")
 @click.argument("run")
 @click.argument("task")
 @json_option
@@ -106,35 +106,43 @@ def show_one(run: str, task: str, as_json: bool, link: Link) -> None:
     link.run(work)
 
 
-@dead.command("discard")
+@dead.command("discard", short_help="Let a dead letter go.")
 @click.argument("run")
 @click.argument("task")
+@json_option
 @link_options
-def discard(run: str, task: str, link: Link) -> None:
+def discard(run: str, task: str, as_json: bool, link: Link) -> None:
     """Let a dead letter go: it is no longer listed, and its run stays as it ended."""
 
     async def work(reached: Any) -> None:
         from tidemill.cli.views.text import printable
 
-        await reached.client.discard(await find_run(reached, run), task)
-        say(f"{printable(task)} is discarded")
+        run_id = await find_run(reached, run)
+        await reached.client.discard(run_id, task)
+        done = {"run": run_id, "task": task, "discarded": True}
+        answer(done, f"{printable(task)} is discarded", as_json)
 
     link.run(work, changes=True)
 
 
-@dead.command("replay")
+@dead.command("replay", short_help="Try one again, or many, with fresh budgets.")
 @click.argument("run", required=False)
 @click.argument("task", required=False)
 @_filters
 @click.option("--rate", type=click.FloatRange(0, 1_000), default=50.0, help="So many a second.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=1_000, help="So many at most.")
+@json_option
 @server_options
 @settings_options("run")
-def replay(run: str | None, task: str | None, **given: Any) -> int:
+def replay(run: str | None, task: str | None, as_json: bool, **given: Any) -> int:
     """Try TASK of RUN again with fresh budgets, or all that --workflow or --group says.
 
     Runs reopen and go on from there, carried out by whoever serves. When nobody works on the store,
     this command sees a single run to its end.
+
+    \b
+    tidemill dead replay latest pay
+    tidemill dead replay --workflow orders --rate 10
     """
     from tidemill.cli.replaying import replay_many, replay_one
 
@@ -142,9 +150,8 @@ def replay(run: str | None, task: str | None, **given: Any) -> int:
     settings: Settings = given["settings"]
     link = link_of(settings, given)
     if run is not None and task is not None:
-        return complete(replay_one(link, run, task, settings))
+        return complete(replay_one(link, run, task, as_json))
     if run is not None or not any(chosen.values()):
         raise click.UsageError("name RUN and TASK, or --workflow, or --group")
-    return link.run(
-        lambda reached: replay_many(reached, chosen, given["rate"], given["limit"]), changes=True
-    )
+    wanted = {**chosen, "rate": given["rate"], "limit": given["limit"]}
+    return link.run(lambda reached: replay_many(reached, wanted, as_json), changes=True)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from tidemill.cli.options import json_option
+
 FILES = {
     "flow.py.txt": "flow.py",
     "test_flow.py.txt": "test_flow.py",
@@ -18,11 +20,16 @@ FILES = {
 
 @click.command(short_help="Write a first project.")
 @click.argument("folder", metavar="[DIR]", default=".")
-def init(folder: str) -> None:
+@json_option
+def init(folder: str, as_json: bool) -> None:
     """Write a first project to DIR, the working folder when it is not given.
 
     Nothing that is there already is touched: if one of the files exists, nothing is written.
+
+    \b
+    tidemill init my-project
     """
+    from tidemill.cli.output import answer
     from tidemill.domain.errors import Conflict
 
     place = Path(folder)
@@ -35,7 +42,7 @@ def init(folder: str) -> None:
     place.mkdir(parents=True, exist_ok=True)
     for template, name in FILES.items():
         (place / name).write_text(_text(template), encoding="utf-8")
-    _tell(folder)
+    answer({"folder": folder, "files": list(FILES.values())}, _words(folder), as_json)
 
 
 def _text(template: str) -> str:
@@ -43,11 +50,7 @@ def _text(template: str) -> str:
     return (folder / template).read_text(encoding="utf-8")
 
 
-def _tell(folder: str) -> None:
-    from tidemill.cli.output import say
-
-    say(f"wrote {', '.join(FILES.values())}")
-    if folder != ".":
-        say(f"cd {folder}")
-    for line in ("pytest", "tidemill run flow.py", "tidemill up"):
-        say(line)
+def _words(folder: str) -> str:
+    there = [f"cd {folder}"] if folder != "." else []
+    lines = [f"wrote {', '.join(FILES.values())}", *there]
+    return "\n".join([*lines, "pytest", "tidemill run flow.py", "tidemill up"])

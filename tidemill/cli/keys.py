@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from tidemill.cli.link import Link, link_options
-from tidemill.cli.listed import print_list
+from tidemill.cli.listed import ITEMS_MAX, print_list
 from tidemill.cli.options import json_option
-from tidemill.cli.output import say
+from tidemill.cli.output import answer, say
 
 USE = "use it as TIDEMILL_API_KEY"
 
@@ -84,16 +84,38 @@ def create(name: str, as_json: bool, link: Link, **given: Any) -> None:
 
 
 @keys.command("revoke")
-@click.argument("key_id", metavar="ID")
+@click.argument("key", metavar="ID|NAME")
+@json_option
 @link_options
-def revoke(key_id: str, link: Link) -> None:
-    """End a key, at once and everywhere."""
+def revoke(key: str, as_json: bool, link: Link) -> None:
+    """End a key, at once and everywhere. A name will do when only one live key has it.
+
+    \b
+    tidemill keys revoke ci
+    """
 
     async def work(reached: Any) -> None:
+        key_id = await _find(reached.client, key)
         await reached.client.revoke_key(key_id)
-        say("revoked")
+        answer({"id": key_id, "revoked": True}, "revoked", as_json)
 
     link.run(work, changes=True)
+
+
+async def _find(client: Any, text: str) -> str:
+    """The id that is meant; a text that is neither an id nor a name is refused by the server."""
+    from tidemill.domain.errors import InvalidInput, Problem
+
+    named = []
+    async for key in client.keys(ITEMS_MAX):
+        if key.id == text:
+            return text
+        if key.name == text and _lives(key):
+            named.append(key.id)
+    if len(named) > 1:
+        message = f"{text!r} is the name of {len(named)} keys ({', '.join(named)}): give the id"
+        raise InvalidInput([Problem(path="key", message=message, code="ambiguous")])
+    return named[0] if named else text
 
 
 def _scopes(names: tuple[str, ...]) -> Any:
@@ -106,6 +128,14 @@ def _scopes(names: tuple[str, ...]) -> Any:
                 f"{name!r} is none of {', '.join(known)}", param_hint="--scope"
             )
     return tuple(Permission(name) for name in names) or None
+
+
+def _lives(key: Any) -> bool:
+    from tidemill.protocol.cloud_events import moment_of
+    from tidemill.runtime.system import SystemClock
+
+    over = key.expires_at is not None and moment_of(key.expires_at) <= SystemClock().now()
+    return key.revoked_at is None and not over
 
 
 def _state(key: Any) -> str:

@@ -24,6 +24,7 @@ ROLE = "start"  # what a command needs that changes a store itself
 LATEST = "latest"
 CANDIDATES_MAX = 200
 SHOWN_MAX = 5
+TASKS_SHOWN_MAX = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +158,20 @@ async def find_run(reached: Any, text: str) -> str:
     if not found:
         raise NotFound(f"no run's id begins or ends with {text!r}; `tidemill runs` lists them")
     return str(found[0])
+
+
+async def find_task(reached: Any, run_id: str, task: str) -> Any:
+    """All that is kept about one task; NotFound names the tasks that there are."""
+    from tidemill.cli.views.text import printable
+
+    try:
+        return await reached.client.task(run_id, task)
+    except NotFound as error:
+        names = [
+            printable(one.id) async for one in reached.client.tasks(run_id, limit=TASKS_SHOWN_MAX)
+        ]
+        more = "…" if len(names) == TASKS_SHOWN_MAX else ""
+        raise NotFound(f"{error}; the run has {', '.join(names)}{more}") from error
 
 
 async def refuse_forever(reached: Any, run_id: str) -> None:

@@ -9,8 +9,8 @@ import click
 
 from tidemill.cli.link import Link, link_options
 from tidemill.cli.options import complete, json_option
-from tidemill.cli.output import say
-from tidemill.cli.prompts import password
+from tidemill.cli.output import answer, say
+from tidemill.cli.prompts import hidden, password, shown
 
 
 @click.command()
@@ -21,8 +21,12 @@ from tidemill.cli.prompts import password
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
 @click.option("--bootstrap", is_flag=True, help="Become the first administrator of a new server.")
 @click.option("--invitation", is_flag=True, help="Register first, with an invitation.")
-def login(**given: Any) -> None:
+@json_option
+def login(as_json: bool, **given: Any) -> None:
     """Log in with a password, which is asked for and never part of a command.
+
+    A pipe has a line for each thing that would be asked for: the token or invitation, the email,
+    the password.
 
     Tokens are kept in the context file, for your eyes only, and renewed by themselves.
 
@@ -34,15 +38,21 @@ def login(**given: Any) -> None:
 
     file = ContextFile.of(os.environ)
     name, server, namespace = _target(file.read(), given)
+    if not complete(_wants_login(server)):
+        words = f"{server} serves a single user: no login is needed"
+        answer({"server": server, "login_needed": False}, words, as_json)
+        return
     secret = None
     if given["bootstrap"] or given["invitation"]:
         words = "token that the server printed" if given["bootstrap"] else "invitation"
-        secret = click.prompt(words, hide_input=True, err=True)
-    email = given["email"] or click.prompt("email", err=True)
+        secret = hidden(words)
+    email = given["email"] or shown("email")
     typed = password(from_stdin=given["password_stdin"], twice=secret is not None)
     tokens = complete(_tokens(server, email, typed, (given["bootstrap"], secret)))
     _keep(name, server, namespace, tokens)
-    say(f"{tokens.user.name} ({tokens.user.email}) is logged in to {server}, context {name}")
+    user = tokens.user
+    words = f"{user.name} ({user.email}) is logged in to {server}, context {name}"
+    answer({"server": server, "context": name, "user": user}, words, as_json)
 
 
 def _target(contexts: Any, given: dict[str, Any]) -> tuple[str, str, str | None]:
@@ -64,6 +74,19 @@ def _target(contexts: Any, given: dict[str, Any]) -> tuple[str, str, str | None]
         name = same[0] if same else httpx.URL(server).host or "local"
         known = contexts.by_name.get(name)
     return name, server, given["namespace"] or (known.namespace if known is not None else None)
+
+
+async def _wants_login(server: str) -> bool:
+    """Whether the server lets nobody in who shows nothing; one that is away says so right here."""
+    from tidemill.client.client import Client
+    from tidemill.domain.errors import Unauthenticated
+
+    async with Client(server) as client:
+        try:
+            await client.me()
+        except Unauthenticated:
+            return True
+    return False
 
 
 async def _tokens(server: str, email: str, typed: str, first: tuple[bool, str | None]) -> Any:
@@ -89,7 +112,8 @@ def _keep(name: str, server: str, namespace: str | None, tokens: Any) -> None:
 
 @click.command()
 @click.option("--context", "name", metavar="NAME", help="Another context than the current one.")
-def logout(name: str | None) -> None:
+@json_option
+def logout(name: str | None, as_json: bool) -> None:
     """End the login on the server, and forget its tokens here."""
     import msgspec
 
@@ -114,7 +138,8 @@ def logout(name: str | None) -> None:
         return contexts.with_context(chosen, kept)
 
     change(forget)
-    say(f"logged out of {choice.server}")
+    done = {"server": choice.server, "context": chosen, "logged_out": True}
+    answer(done, f"logged out of {choice.server}", as_json)
 
 
 async def _log_out(choice: Any) -> None:

@@ -15,7 +15,12 @@ from tidemill.cli.output import say, width
 @json_option
 @link_options
 def workers(as_json: bool, link: Link) -> None:
-    """List connected workers: how busy they are, and which queues, labels and work they offer."""
+    """List connected workers: how busy they are, and which queues, labels and work they offer.
+
+    \b
+    tidemill workers
+    tidemill workers --json | jq '.[].queues'
+    """
 
     async def work(reached: Any) -> None:
         from tidemill.cli.views.listing import print_json, worker_rows
@@ -35,7 +40,12 @@ def workers(as_json: bool, link: Link) -> None:
 @json_option
 @link_options
 def queues(as_json: bool, link: Link) -> None:
-    """List queues: what is ready, runs or waits to be tried again, and the slots that serve it."""
+    """List queues: what is ready, runs or waits to be tried again, and the slots that serve it.
+
+    \b
+    tidemill queues
+    tidemill queues --server https://tidemill.example.com
+    """
 
     async def work(reached: Any) -> None:
         from tidemill.cli.views.listing import print_json, queue_rows

@@ -116,6 +116,8 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that is meant, or name those that look like it."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib
+
             close = difflib.get_close_matches(args[0], COMMANDS, n=2)
             hint = f", did you mean {' or '.join(map(repr, close))}?" if close else ""
             ctx.fail(f"No such command {args[0]!r}{hint}")
@@ -159,6 +161,8 @@ def main() -> None:
     """Run one command. Exit codes: 0 done, 1 the run failed, 2 refused, 130 interrupted."""
     # What gRPC's C library prints by itself is neither one line nor for people; Tidemill says it.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    # It would start threads in a fork that is about to become a worker, and crash there.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     sys.exit(exit_code())
 
 

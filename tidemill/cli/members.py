@@ -9,7 +9,7 @@ import click
 from tidemill.cli.link import Link, link_options
 from tidemill.cli.listed import print_list
 from tidemill.cli.options import json_option
-from tidemill.cli.output import say
+from tidemill.cli.output import answer
 
 ROLES = ("viewer", "operator", "editor", "admin")
 role_argument = click.argument("role", type=click.Choice(ROLES))
@@ -40,15 +40,16 @@ def list_members(as_json: bool, link: Link) -> None:
 @members.command("add")
 @click.argument("email")
 @role_argument
+@json_option
 @link_options
-def add(email: str, role: str, link: Link) -> None:
+def add(email: str, role: str, as_json: bool, link: Link) -> None:
     """Give the user with EMAIL a ROLE in the namespace."""
 
     async def work(reached: Any) -> None:
         from tidemill.domain.permissions import Role
 
         member = await reached.client.add_member(email, Role(role))
-        say(f"{member.name} is {member.role}")
+        answer(member, f"{member.name} is {member.role}", as_json)
 
     link.run(work, changes=True)
 
@@ -56,28 +57,30 @@ def add(email: str, role: str, link: Link) -> None:
 @members.command("set")
 @click.argument("member_id", metavar="ID")
 @role_argument
+@json_option
 @link_options
-def set_role(member_id: str, role: str, link: Link) -> None:
+def set_role(member_id: str, role: str, as_json: bool, link: Link) -> None:
     """Give a member another ROLE."""
 
     async def work(reached: Any) -> None:
         from tidemill.domain.permissions import Role
 
         member = await reached.client.set_member(member_id, Role(role))
-        say(f"{member.name} is {member.role}")
+        answer(member, f"{member.name} is {member.role}", as_json)
 
     link.run(work, changes=True)
 
 
 @members.command("remove")
 @click.argument("member_id", metavar="ID")
+@json_option
 @link_options
-def remove(member_id: str, link: Link) -> None:
+def remove(member_id: str, as_json: bool, link: Link) -> None:
     """Take somebody's role in the namespace away."""
 
     async def work(reached: Any) -> None:
         await reached.client.remove_member(member_id)
-        say("removed")
+        answer({"id": member_id, "removed": True}, "removed", as_json)
 
     link.run(work, changes=True)
 
@@ -103,35 +106,36 @@ def list_accounts(as_json: bool, link: Link) -> None:
     )
 
 
-@service_accounts.command("create")
+@service_accounts.command("create", short_help="Make an account with a role, and print its id.")
 @click.argument("name")
-@role_argument
+@click.option("--role", type=click.Choice(ROLES), required=True, help="In the namespace.")
 @json_option
 @link_options
 def create(name: str, role: str, as_json: bool, link: Link) -> None:
-    """Make an account NAME with a ROLE in the namespace, and print its id."""
+    """Make an account NAME with a role in the namespace, and print its id.
+
+    \b
+    tidemill service-accounts create ci --role operator
+    """
 
     async def work(reached: Any) -> None:
-        from tidemill.cli.views.listing import print_json
         from tidemill.domain.permissions import Role
 
         made = await reached.client.create_service_account(name, Role(role))
-        if as_json:
-            print_json(made)
-        else:
-            say(made.id)
+        answer(made, made.id, as_json)
 
     link.run(work, changes=True)
 
 
 @service_accounts.command("disable")
 @click.argument("account_id", metavar="ID")
+@json_option
 @link_options
-def disable(account_id: str, link: Link) -> None:
+def disable(account_id: str, as_json: bool, link: Link) -> None:
     """End an account of a program, and its keys with it."""
 
     async def work(reached: Any) -> None:
         await reached.client.disable_service_account(account_id)
-        say("disabled")
+        answer({"id": account_id, "disabled": True}, "disabled", as_json)
 
     link.run(work, changes=True)

@@ -9,7 +9,7 @@ import click
 from tidemill.cli.link import Link, link_options
 from tidemill.cli.listed import print_list
 from tidemill.cli.options import json_option
-from tidemill.cli.output import say
+from tidemill.cli.output import answer
 
 
 @click.group()
@@ -33,13 +33,14 @@ def list_namespaces(as_json: bool, link: Link) -> None:
 @namespaces.command("create")
 @click.argument("name")
 @click.option("--default-executor", metavar="NAME", help="Of tasks that name none.")
+@json_option
 @link_options
-def create(name: str, default_executor: str | None, link: Link) -> None:
+def create(name: str, default_executor: str | None, as_json: bool, link: Link) -> None:
     """Make a namespace."""
 
     async def work(reached: Any) -> None:
         made = await reached.client.create_namespace(name, default_executor)
-        say(f"{made.name} is there")
+        answer(made, f"{made.name} is there", as_json)
 
     link.run(work, changes=True)
 
@@ -47,12 +48,14 @@ def create(name: str, default_executor: str | None, link: Link) -> None:
 @namespaces.command("change")
 @click.argument("name")
 @click.option("--default-executor", metavar="NAME", help="Left out: the built-in one.")
+@json_option
 @link_options
-def change(name: str, default_executor: str | None, link: Link) -> None:
+def change(name: str, default_executor: str | None, as_json: bool, link: Link) -> None:
     """Set the executor of tasks that name none."""
 
     async def work(reached: Any) -> None:
         after = await reached.client.change_namespace(name, default_executor)
-        say(f"{after.name} runs such tasks with {after.default_executor or 'the built-in default'}")
+        executor = after.default_executor or "the built-in default"
+        answer(after, f"{after.name} runs such tasks with {executor}", as_json)
 
     link.run(work, changes=True)

@@ -11,7 +11,11 @@ from tidemill.runtime.settings import Settings
 @click.command(short_help="Publish what happens to the bus.")
 @settings_options("notifier")
 def notifier(settings: Settings) -> int:
-    """Publish events to the bus; any number may run, one of them leads."""
+    """Publish events to the bus; any number may run, one of them leads.
+
+    \b
+    tidemill notifier --store postgresql://db/mill
+    """
     from tidemill.cli.output import tell
     from tidemill.cli.serving import serve
     from tidemill.runtime.roles import notifier_role

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import sys
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -21,6 +22,16 @@ def say(text: str = "", *, err: bool = False) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, (sys.stderr if err else sys.stdout).fileno())
         os.close(nowhere)
+
+
+def answer(value: Any, words: str, as_json: bool) -> None:
+    """Print what a command has done: the value for programs, the words for people."""
+    if not as_json:
+        say(words)
+        return
+    from tidemill.cli.views.listing import print_json
+
+    print_json(value)
 
 
 def tell(text: str) -> None:

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import click
 
-from tidemill.cli.options import complete, settings_options
-from tidemill.cli.output import say
+from tidemill.cli.options import complete, json_option, settings_options
+from tidemill.cli.output import answer
 from tidemill.runtime.settings import Settings
 
 
 @click.command(short_help="Finish what a crash or Ctrl-C left.")
 @click.argument("run", required=False)
+@json_option
 @settings_options("run")
-def resume(run: str | None, settings: Settings) -> int:
+def resume(run: str | None, as_json: bool, settings: Settings) -> int:
     """Finish RUN, or everything that was left unfinished.
 
     Workers import what they imported before; --import adds to it, or takes the place of a file of
     the same name that has moved. Ctrl-C works as for `tidemill run`.
+
+    \b
+    tidemill resume
+    tidemill resume latest --import flow.py
     """
-    return complete(_resume(run, settings))
+    return complete(_resume(run, settings, as_json))
 
 
-async def _resume(text: str | None, settings: Settings) -> int:
+async def _resume(text: str | None, settings: Settings, as_json: bool) -> int:
     from tidemill.cli.session import RunSession
+    from tidemill.cli.views.listing import print_json
     from tidemill.domain.errors import Conflict
     from tidemill.domain.run import RUN_ENDED
     from tidemill.runtime import inspection
@@ -37,9 +43,13 @@ async def _resume(text: str | None, settings: Settings) -> int:
         else:
             found = [await inspection.find_run(opened, text)]
         if not found:
-            say("nothing is left unfinished")
+            answer([], "nothing is left unfinished", as_json)
             return 0
         if found[0].state in RUN_ENDED:
             raise Conflict(f"run {found[0].id} has ended: {found[0].state}")
         settings = await settings_for(opened, settings, found)
-    return await RunSession(settings, [run.id for run in found]).run_again()
+    session = RunSession(settings, [run.id for run in found], quiet=as_json)
+    code = await session.run_again()
+    if as_json:
+        session.print_run() if text is not None else print_json(session.concluded)
+    return code

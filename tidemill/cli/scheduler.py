@@ -15,6 +15,9 @@ def scheduler(settings: Settings) -> int:
 
     SIGTERM or Ctrl-C ends it after what workers have reported is committed; they go on elsewhere. A
     second one ends it at once.
+
+    \b
+    tidemill scheduler --store postgresql://db/mill --listen 127.0.0.1:9090
     """
     from tidemill.cli.output import tell
     from tidemill.cli.serving import serve

@@ -8,19 +8,23 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from tidemill.cli.conclusion import conclude, tell_left
+from tidemill.cli.conclusion import conclude, judge, tell_left
 from tidemill.cli.interrupts import Interrupts
 from tidemill.cli.logs import warnings_to
 from tidemill.cli.output import say
+from tidemill.cli.views.listing import print_json
 from tidemill.cli.views.model import RunModel
+from tidemill.cli.views.quiet import QuietView
 from tidemill.cli.views.text import printable
 from tidemill.cli.watching import View, Watch, choose_view, until_interrupted
+from tidemill.client.client import Client
 from tidemill.domain.errors import Unavailable
 from tidemill.domain.facts import Fact
 from tidemill.domain.identifiers import RunId, TaskKey
 from tidemill.domain.run import RUN_ENDED, Run
 from tidemill.domain.workflow import Workflow
 from tidemill.ports.bus import Event
+from tidemill.protocol.resources import RunView
 from tidemill.runtime import inspection
 from tidemill.runtime.connecting import connect
 from tidemill.runtime.embedded import Embedded
@@ -32,7 +36,11 @@ EARLY_FACTS_MAX = 10_000
 class RunSession:
     """One embedded system, the view that is open, and the interrupts."""
 
-    def __init__(self, settings: Settings, resume: Sequence[RunId] = ()) -> None:
+    def __init__(
+        self, settings: Settings, resume: Sequence[RunId] = (), *, quiet: bool = False
+    ) -> None:
+        self.concluded: list[RunView] = []  # this session's own runs, when it is quiet
+        self._quiet = quiet
         self.system = Embedded(settings, resume=resume, notify=self._notify)
         self._own = set(resume)  # other runs may come from a second terminal
         self._view: View | None = None
@@ -55,6 +63,11 @@ class RunSession:
                 await self.system.replay(replay)
 
         return await self._see_through(begin)
+
+    def print_run(self) -> None:
+        """Print the run as JSON; nothing when it was interrupted before it began."""
+        for run in self.concluded[:1]:
+            print_json(run)
 
     async def _see_through(self, begin: Callable[[], Awaitable[None]]) -> int:
         with Interrupts() as interrupts, warnings_to(self._notify):
@@ -114,9 +127,10 @@ class RunSession:
 
     async def _watch_one(self, run: Run, interrupts: Interrupts) -> bool:
         several = len(self.system.active) > 1
-        say(f"\nrun {run.id} ({printable(run.workflow)})" if several else f"run {run.id}")
+        if not self._quiet:
+            say(f"\nrun {run.id} ({printable(run.workflow)})" if several else f"run {run.id}")
         model = RunModel.of(await inspection.read_plan(self.system.store, run))
-        with choose_view(model) as view:
+        with QuietView() if self._quiet else choose_view(model) as view:
             self._view = view
             self._watch = self._open_watch(run.id, model, view)
             following = asyncio.create_task(self._watch.follow())
@@ -142,10 +156,16 @@ class RunSession:
         codes: list[int | None] = []
         async with connect(self.system.settings) as reached:
             for run_id in self._in_order():
-                several = len(self.system.active) > 1
-                code = await conclude(reached.client, run_id, several=several)
+                code = await self._conclude_one(reached.client, run_id)
                 codes += [code] if run_id in self._own else []
         return codes
+
+    async def _conclude_one(self, client: Client, run_id: RunId) -> int | None:
+        if not self._quiet:
+            return await conclude(client, run_id, several=len(self.system.active) > 1)
+        run = await client.run(run_id, include=["result"])
+        self.concluded += [run] if run_id in self._own else []
+        return judge(run)
 
     def _notify(self, text: str) -> None:
         if self._view is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from tidemill.cli.link import Link, find_run, link_options
+from tidemill.cli.link import Link, find_run, find_task, link_options
 from tidemill.cli.options import json_option
 from tidemill.cli.output import command, say, width
 
@@ -72,7 +72,7 @@ async def show_task(
     from tidemill.domain.task_run import TaskState
     from tidemill.runtime.system import SystemClock
 
-    details = await reached.client.task(run_id, task)
+    details = await find_task(reached, run_id, task)
     if dead and details.task.state is not TaskState.FAILED:
         raise Conflict(
             f"{task} is no dead letter, it is {details.task.state}: "

@@ -40,7 +40,7 @@ def start(workflow: str, value: str | None, wait: bool, **given: Any) -> int:
     options = _options(given)
 
     async def work(reached: Any) -> int:
-        started = await reached.client.start(wanted, value_given, **options)
+        started = await _started(reached.client, wanted, value_given, options)
         followed, as_json = wait and reached.served, given["as_json"]
         if not (followed and as_json):  # there the run as it ended is told instead
             _tell(started, as_json)
@@ -56,6 +56,20 @@ def start(workflow: str, value: str | None, wait: bool, **given: Any) -> int:
         return await see_to_its_end(reached.client, started.id, as_json=as_json)
 
     return link.run(work, changes=True, creates=True)
+
+
+async def _started(client: Any, wanted: Any, value: Any, options: dict[str, Any]) -> Any:
+    from tidemill.domain.errors import NotFound
+
+    try:
+        return await client.start(wanted, value, **options)
+    except NotFound as error:
+        if not isinstance(wanted, str):
+            raise
+        async for _ in client.workflows(limit=1):
+            break  # a namespace that is not there is refused here, in its own words
+        fix = f"{command('workflows list')} has those deployed; a file ends in .yaml, .json or .py"
+        raise NotFound(f"{error}: {fix}") from error
 
 
 async def _remember(reached: Any, run_id: str, imports: tuple[str, ...]) -> None:

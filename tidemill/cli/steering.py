@@ -19,6 +19,9 @@ def cancel(run: str, as_json: bool, link: Link) -> int:
     """Stop RUN: what waits is cancelled, what runs is asked to stop.
 
     RUN is the beginning or the end of a run's id, its key, or `latest`.
+
+    \b
+    tidemill cancel latest
     """
 
     async def work(reached: Any) -> int:
@@ -44,7 +47,12 @@ SETTLE_SECONDS = 10.0
 @json_option
 @link_options
 def pause(run: str, as_json: bool, link: Link) -> None:
-    """Begin no more tasks of RUN; those that run go on. `tidemill continue` lets it go on."""
+    """Begin no more tasks of RUN; those that run go on. `tidemill continue` lets it go on.
+
+    \b
+    tidemill pause latest
+    tidemill pause 3f9c12ab --json
+    """
 
     async def work(reached: Any) -> None:
         after = await reached.client.pause(await find_run(reached, run))
@@ -61,6 +69,9 @@ def continue_run(run: str, as_json: bool, link: Link) -> None:
     """Let a RUN go on that was paused.
 
     (`tidemill resume` is something else: it finishes runs that a crash or Ctrl-C left.)
+
+    \b
+    tidemill continue latest
     """
 
     async def work(reached: Any) -> None:
@@ -78,6 +89,9 @@ def retry(run: str, as_json: bool, link: Link) -> None:
     """Try every failed task of RUN again with fresh budgets, and go on from there.
 
     For a single one see `tidemill dead replay`.
+
+    \b
+    tidemill retry latest
     """
 
     async def work(reached: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from tidemill.cli.link import Link, find_run, link_options
+from tidemill.cli.link import Link, find_run, find_task, link_options
 from tidemill.cli.options import json_option
 from tidemill.cli.output import say
 
@@ -29,7 +29,7 @@ def logs(
     """
 
     async def work(reached: Any) -> None:
-        details = await reached.client.task(await find_run(reached, run), task)
+        details = await find_task(reached, await find_run(reached, run), task)
         chosen = list(details.attempts)
         if attempt is not None:
             chosen = [one for one in chosen if one.epoch == attempt]

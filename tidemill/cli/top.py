@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,7 @@ from tidemill.cli.link import Link, link_options
 from tidemill.cli.output import say
 
 QUIT = {"q", "Q", "\x03", "\x1b"}
+WIDTH_IN_A_PIPE = 120
 
 
 @click.command()
@@ -52,12 +54,12 @@ def top(once: bool, every: float, as_json: bool, link: Link) -> None:
 async def _print_once(reached: Any) -> None:
     from rich.console import Console
 
-    from tidemill.cli.output import width
     from tidemill.cli.views.dashboard import Dashboard
 
     board = Dashboard(_label(reached))
     await _look(reached, board)
-    console = Console(width=width() or 120, highlight=False)
+    columns = shutil.get_terminal_size((WIDTH_IN_A_PIPE, 24)).columns  # COLUMNS counts first
+    console = Console(width=columns, highlight=False)
     with console.capture() as drawn:
         console.print(board.draw(console.width, None))
     say(drawn.get().rstrip("\n"))

@@ -15,6 +15,10 @@ def up(settings: Settings) -> int:
 
     Workers that die are replaced. SIGTERM or Ctrl-C grants no more tasks, lets the running ones
     finish within --grace and hands the rest back; a second one ends it at once.
+
+    \b
+    tidemill up --import flow.py --reload
+    tidemill up --store postgresql://db/mill --listen 127.0.0.1:0 --workers 4
     """
     from tidemill.cli.output import command, tell
     from tidemill.cli.serving import serve

@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from tidemill.cli.link import Link, link_options
-from tidemill.cli.listed import print_list
+from tidemill.cli.listed import ITEMS_MAX, print_list
 from tidemill.cli.members import ROLES, role_argument
 from tidemill.cli.options import json_option
-from tidemill.cli.output import say
+from tidemill.cli.output import answer, say
 from tidemill.cli.prompts import password
 
 everywhere_option = click.option(
@@ -27,13 +27,21 @@ def users() -> None:
 @json_option
 @link_options
 def list_users(as_json: bool, link: Link) -> None:
-    """List accounts."""
+    """List accounts, each with its role as a member of the namespace."""
+    headings = ("ID", "EMAIL", "NAME", "MEMBER AS", "STATE")
+    roles: dict[str, str] = {}
 
     def row(one: Any) -> tuple[str, ...]:
-        return one.id, one.email, one.name, "disabled" if one.disabled else "active"
+        state = "disabled" if one.disabled else "active"
+        return one.id, one.email, one.name, roles.get(one.id, "-"), state
 
-    headings = ("ID", "EMAIL", "NAME", "STATE")
-    link.run(lambda reached: print_list(reached.client.users(), headings, row, as_json))
+    async def work(reached: Any) -> None:
+        if not as_json:
+            async for member in reached.client.members(ITEMS_MAX):
+                roles[member.id] = str(member.role)
+        await print_list(reached.client.users(), headings, row, as_json)
+
+    link.run(work)
 
 
 @users.command("create")
@@ -44,13 +52,17 @@ def list_users(as_json: bool, link: Link) -> None:
 @json_option
 @link_options
 def create(email: str, link: Link, as_json: bool, **given: Any) -> None:
-    """Make an account for EMAIL; its password is asked for."""
+    """Make an account for EMAIL; its password is asked for, or the first line of a pipe.
+
+    \b
+    tidemill users create ada@example.com --name Ada --role viewer
+    tidemill users create ada@example.com < password.txt
+    """
     typed = password(from_stdin=given["password_stdin"], twice=True)
 
     async def work(reached: Any) -> None:
         from msgspec import UNSET
 
-        from tidemill.cli.views.listing import print_json
         from tidemill.domain.permissions import Role
         from tidemill.protocol.resources.identity import CreateUser
 
@@ -61,22 +73,20 @@ def create(email: str, link: Link, as_json: bool, **given: Any) -> None:
             role=Role(given["role"]) if given["role"] else UNSET,
         )
         made = await reached.client.create_user(wanted)
-        if as_json:
-            print_json(made)
-        else:
-            say(made.id)
+        answer(made, made.id, as_json)
 
     link.run(work, changes=True)
 
 
-@users.command("change")
+@users.command("change", short_help="Disable or enable an account, or change its role.")
 @click.argument("user_id", metavar="ID")
 @click.option("--disable/--enable", "disabled", default=None, help="Keep out, or let in again.")
 @everywhere_option
 @click.option("--no-role", is_flag=True, help="Take away the role held everywhere.")
 @click.option("--password", is_flag=True, help="Ask for a new password.")
+@json_option
 @link_options
-def change_user(user_id: str, link: Link, **given: Any) -> None:
+def change_user(user_id: str, as_json: bool, link: Link, **given: Any) -> None:
     """Disable or enable an account, give it another role everywhere, or a new password."""
     typed = password(twice=True) if given["password"] else None
 
@@ -93,12 +103,12 @@ def change_user(user_id: str, link: Link, **given: Any) -> None:
             role=None if given["no_role"] else role,
         )
         after = await reached.client.change_user(user_id, wanted)
-        say(f"{after.email} is {'disabled' if after.disabled else 'active'}")
+        answer(after, f"{after.email} is {'disabled' if after.disabled else 'active'}", as_json)
 
     link.run(work, changes=True)
 
 
-@users.command("invite")
+@users.command("invite", short_help="Invite somebody into the namespace.")
 @role_argument
 @click.option("--email", metavar="ADDRESS", help="Nobody else can use it then.")
 @json_option
@@ -140,12 +150,13 @@ def invitations(as_json: bool, link: Link) -> None:
 
 @users.command("withdraw")
 @click.argument("invitation_id", metavar="ID")
+@json_option
 @link_options
-def withdraw(invitation_id: str, link: Link) -> None:
+def withdraw(invitation_id: str, as_json: bool, link: Link) -> None:
     """Take an invitation back."""
 
     async def work(reached: Any) -> None:
         await reached.client.withdraw_invitation(invitation_id)
-        say("withdrawn")
+        answer({"id": invitation_id, "withdrawn": True}, "withdrawn", as_json)
 
     link.run(work, changes=True)

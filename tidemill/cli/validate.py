@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from tidemill.cli.options import absolute
+from tidemill.cli.options import absolute, json_option
+from tidemill.cli.output import answer
+
+REFUSED = 2
 
 
 @click.command(short_help="Check a definition without running it.")
@@ -16,17 +21,38 @@ from tidemill.cli.options import absolute
     metavar="MODULE|FILE",
     help="Python functions for tasks, as for `run`; may be repeated.",
 )
-def validate(file: str, imports: tuple[str, ...]) -> None:
+@json_option
+def validate(file: str, imports: tuple[str, ...], as_json: bool) -> int:
     """Check the workflow in FILE and print every problem with its place; exit 2 if there is one.
 
     Checked are the definition itself, that its imports can be imported, that its functions are in
     them, and the params of its tasks.
+
+    \b
+    tidemill validate flow.yaml
+    tidemill validate flow.yaml --json | jq '.problems[].line'
     """
-    from tidemill.cli.rehearsed import load_rehearsed
     from tidemill.cli.views.text import plural, printable
+    from tidemill.domain.errors import InvalidInput
+
+    try:
+        workflow = _checked(file, absolute(imports))
+    except InvalidInput as error:
+        if not as_json:
+            raise
+        answer({"valid": False, "problems": error.problems}, "", as_json)
+        return REFUSED
+    words = f"{printable(workflow.name)}: {plural(len(workflow.tasks), 'task')}, no problems"
+    found = {"valid": True, "problems": [], "workflow": workflow.name, "tasks": len(workflow.tasks)}
+    answer(found, words, as_json)
+    return 0
+
+
+def _checked(file: str, imports: tuple[str, ...]) -> Any:
+    from tidemill.cli.rehearsed import load_rehearsed
     from tidemill.runtime.offering import serving
     from tidemill.runtime.settings import Settings
 
-    workflow = load_rehearsed(file, absolute(imports)).workflow
+    workflow = load_rehearsed(file, imports).workflow
     serving(Settings(), [workflow])  # labels that disagree
-    click.echo(f"{printable(workflow.name)}: {plural(len(workflow.tasks), 'task')}, no problems")
+    return workflow

@@ -15,6 +15,10 @@ def worker(settings: Settings) -> None:
 
     SIGTERM or Ctrl-C takes no more tasks, lets the running ones finish within --grace and hands the
     rest back; a second one ends it at once.
+
+    \b
+    tidemill worker --connect scheduler-1:9090 --import flow.py --token-file token
+    tidemill worker --connect 127.0.0.1:9090 --queues gpu --labels zone=north
     """
     from tidemill.runtime.worker_process import main
 

@@ -8,7 +8,7 @@ import click
 
 from tidemill.cli.link import Link, link_options
 from tidemill.cli.options import json_option
-from tidemill.cli.output import say, width
+from tidemill.cli.output import answer, say, width
 
 
 @click.group()
@@ -84,15 +84,16 @@ def list_versions(name: str, limit: int, as_json: bool, link: Link) -> None:
 @workflows.command("delete")
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
 @link_options
-def delete_workflow(name: str, yes: bool, link: Link) -> None:
+def delete_workflow(name: str, yes: bool, as_json: bool, link: Link) -> None:
     """Take a workflow away: it can no longer be started by its name. Its runs stay and go on."""
     if not yes:
         click.confirm(f"take {name} away?", abort=True, err=True)
 
     async def work(reached: Any) -> None:
         await reached.client.delete_workflow(name)
-        say(f"{name} is gone; its runs stay")
+        answer({"name": name, "deleted": True}, f"{name} is gone; its runs stay", as_json)
 
     link.run(work, changes=True)
 

@@ -8,6 +8,7 @@ from typing import Any
 from jsonschema_rs import ValidationError
 
 from tidemill.domain.errors import Problem
+from tidemill.domain.patterns import PATTERN_WORDS
 from tidemill.domain.problems import (
     PROBLEMS_MAX,
     Part,
@@ -112,10 +113,10 @@ def _union_problems(
     error: ValidationError, schema: Mapping[str, Any], root: Sequence[Part]
 ) -> Iterator[Problem]:
     """Of several alternatives only the one that was meant is worth talking about."""
-    branches = error.kind.as_dict()["context"]
+    branches = _worth_naming(error.kind.as_dict()["context"])
     meant = [branch for branch in branches if not _is_other_kind(branch, error)]
-    if len(meant) == 1:
-        for inner in meant[0]:
+    if len(branches) == 1 or len(meant) == 1:
+        for inner in (meant or branches)[0]:
             yield from schema_problems(inner, schema, root)
     elif meant:
         yield _problem([*root, *error.instance_path], _clip(error.message), "INVALID")
@@ -123,6 +124,12 @@ def _union_problems(
         allowed = dict.fromkeys(_allowed(branch[0]) for branch in branches)
         text = f"must be {listed(list(allowed))}, not {_kind_text(error.instance)}"
         yield _problem([*root, *error.instance_path], text, "WRONG_TYPE")
+
+
+def _worth_naming(branches: Sequence[Sequence[ValidationError]]) -> Sequence[Any]:
+    """The alternatives without null: who gives a value has no use for it."""
+    valued = [one for one in branches if one[0].kind.as_dict().get("types") != ["null"]]
+    return valued or branches
 
 
 def _is_other_kind(branch: Sequence[ValidationError], error: ValidationError) -> bool:
@@ -160,6 +167,8 @@ def _text(error: ValidationError) -> str:
             return f"must be {listed(options)}, not {show(value)}{hint}"
         case "pattern" if error.kind.value == NAME_PATTERN:
             return _name_text(value)
+        case "pattern" if error.kind.value in PATTERN_WORDS:
+            return f"must be {PATTERN_WORDS[error.kind.value]}, not {show(value)}"
         case "minLength" | "minItems" if not value:
             return "must not be empty"
         case "maxLength":

@@ -10,6 +10,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 NAME_CHARACTERS_MAX = 128
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+LABEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._/-]*$"
+LABEL_VALUE_PATTERN = r"^[A-Za-z0-9._-]*$"
 TITLE_CHARACTERS_MAX = 256
 TASKS_MAX = 100_000
 RETRIES_MAX = 1_000
@@ -20,8 +22,8 @@ Name: TypeAlias = Annotated[
     str, Meta(min_length=1, max_length=NAME_CHARACTERS_MAX, pattern=NAME_PATTERN)
 ]
 Labels: TypeAlias = dict[
-    Annotated[str, Meta(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")],
-    Annotated[str, Meta(max_length=63, pattern=r"^[A-Za-z0-9._-]*$")],
+    Annotated[str, Meta(min_length=1, max_length=63, pattern=LABEL_NAME_PATTERN)],
+    Annotated[str, Meta(max_length=63, pattern=LABEL_VALUE_PATTERN)],
 ]
 Expression: TypeAlias = Annotated[
     str, Meta(min_length=1, max_length=2_000, description="A JMESPath expression")

@@ -121,12 +121,13 @@ async def in_process(
     """
     from tidemill.api.app import build_app
     from tidemill.api.opening import make_services, serving
-    from tidemill.api.security import Security
+    from tidemill.api.security import Security, SingleUser
     from tidemill.runtime.job_types import job_types
 
     clock, entropy = SystemClock(), SystemEntropy()
     services = make_services(store, bus, clock, entropy, job_types())
-    transport = AppTransport(build_app(services, Security()))
+    single = Security(authenticator=SingleUser(store))
+    transport = AppTransport(build_app(services, single))
     async with AsyncExitStack() as stack:
         stack.push_async_callback(bus.close)
         if settings is not None:

@@ -155,13 +155,17 @@ class Embedded:
         """Let new worker processes take over from the old ones, which finish what they run."""
         await self._supervisor.replace_all(self._connected)
 
-    async def _connected(self, names: Sequence[str]) -> None:
-        """Wait for workers to say hello, as long as a start may take."""
+    async def _connected(self) -> None:
+        """Wait for every worker to say hello, or for whoever took its place, within limits."""
         deadline = self.clock.monotonic() + WORKER_START_SECONDS
         while self.clock.monotonic() < deadline:
-            if set(names) <= {one.worker for one in self._own_sessions()}:
+            names = set(self._supervisor.names)
+            if len(names) == self.settings.workers and names <= self._greeted():
                 return
             await self.clock.sleep(WORKER_POLL_SECONDS)
+
+    def _greeted(self) -> set[str]:
+        return {one.worker for one in self._own_sessions()}
 
     def check(self) -> None:
         """Raise what made a part of the system end, if one has."""

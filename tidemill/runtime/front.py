@@ -51,7 +51,8 @@ class Front:
     async def serve_unix(self, path: Path) -> None:
         """Serve for this user alone: the file system keeps everybody else away."""
         await self._open_identity()
-        app = build_app(self.services, Security())
+        single = Security(authenticator=SingleUser(self._parts.store))
+        app = build_app(self.services, single)
         server = HttpServer(app, listen_unix(path), grace_seconds=self._parts.settings.grace)
         await self._begin(server)
 
@@ -88,7 +89,7 @@ class Front:
         parts = self._parts
         identity = await self._open_identity()
         if parts.settings.auth == SINGLE_USER:
-            return SingleUser()
+            return SingleUser(parts.store)
         await tell_how_to_begin(parts.store, parts.entropy, parts.settings, parts.tell)
         return identity.authenticator
 

@@ -31,7 +31,9 @@ HANDED_ON = (
 """What a worker of this process is told; for the rest its way is a private socket."""
 
 DEFAULT_QUEUE = "default"
-_VARIABLES = frozenset(one.variable for one in SETTINGS.values())
+API_KEY = "TIDEMILL_API_KEY"
+"""Of the client, which a worker does without, and so does not load."""
+_VARIABLES = frozenset({API_KEY, *(one.variable for one in SETTINGS.values())})
 _ONE_LABEL = "workers on one machine have one value for each label"
 
 
@@ -46,7 +48,7 @@ def worker_command(settings: Settings, address: str, name: str) -> list[str]:
 
 
 def worker_environ(environ: Mapping[str, str]) -> dict[str, str]:
-    """What user code may see: no setting of this process, which may hold passwords."""
+    """What user code may see: no setting of this process, which may hold passwords, and no key."""
     kept = {name: text for name, text in environ.items() if name not in _VARIABLES}
     return {**kept, CONFIG_VARIABLE: ""}
 

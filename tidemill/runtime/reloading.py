@@ -77,10 +77,10 @@ class Reloader:
         problems = await asyncio.to_thread(rehearse, {}, places)
         trouble = "; ".join(map(str, problems))
         if not problems:
-            self._tell(f"{changed} has changed: workers are replaced")
+            self._tell(f"{changed} changed: workers are replaced")
             await self._replace()
         elif trouble != self._told:
-            self._tell(f"{changed} has changed, but the workers go on with the old code: {trouble}")
+            self._tell(f"{changed} changed, but the workers go on with the old code: {trouble}")
         self._told = trouble
 
     async def _settled(self, now: Look) -> Look:
@@ -125,5 +125,5 @@ def _changed(before: Look, now: Look) -> str:
     differing = sorted(
         path for path in before.keys() | now.keys() if before.get(path) != now.get(path)
     )
-    more = f" and {len(differing) - 1} more" if len(differing) > 1 else ""
-    return f"{Path(differing[0]).name}{more}"
+    name = Path(differing[0]).name
+    return f"{name} and {len(differing) - 1} more have" if differing[1:] else f"{name} has"

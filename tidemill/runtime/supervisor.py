@@ -86,10 +86,14 @@ class Supervisor:
             worker = self._running[number] = await self._spawn()
             self._keepers.append(asyncio.create_task(self._keep(number, worker)))
 
-    async def replace_all(self, ready: Callable[[Sequence[str]], Awaitable[None]]) -> None:
+    @property
+    def names(self) -> list[str]:
+        """What the processes are called that run right now; a successor has a name of its own."""
+        return [worker.name for worker in self._running.values()]
+
+    async def replace_all(self, ready: Callable[[], Awaitable[None]]) -> None:
         """Start a successor for every worker; once they are ready, let the old ones finish."""
         old = dict(self._running)
-        names = []
         for number in range(1, self._count + 1):
             worker = await self._replacement()
             if worker is None:
@@ -98,10 +102,9 @@ class Supervisor:
             if before is not None:
                 self._retired[before.process.pid] = before
             self._running[number] = worker
-            names.append(worker.name)
             self._keepers = [keeper for keeper in self._keepers if not keeper.done()]
             self._keepers.append(asyncio.create_task(self._keep(number, worker)))
-        await ready(names)
+        await ready()
         for worker in old.values():
             if worker.process.pid in self._retired:
                 _send(worker, signal.SIGTERM)

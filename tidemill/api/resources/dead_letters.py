@@ -11,7 +11,9 @@ import msgspec
 from tidemill.api.cursors import LetterCursor, decode_cursor, paged
 from tidemill.api.looking import find_node, find_run, find_run_id, plan_of, plans_of
 from tidemill.api.routing import Call, endpoint
-from tidemill.api.views import dead_letter_view, group_view, run_view
+from tidemill.api.showing import shown_run
+from tidemill.api.views import dead_letter_view, group_view
+from tidemill.domain.errors import InvalidInput, Problem
 from tidemill.domain.identifiers import RunId, TaskKey
 from tidemill.domain.permissions import Permission
 from tidemill.domain.plan import Plan
@@ -95,7 +97,8 @@ async def replay_dead_letter(call: Call, run_id: str, task: str) -> RunView:
     services = call.services
     key = await _key(call, run_id, task)
     await services.steer(await services.store.reader.run(call.namespace, key.run_id), True)
-    return run_view(await replay(services.store, services.bus, call.namespace, key))
+    after = await replay(services.store, services.bus, call.namespace, key)
+    return await shown_run(services, after)
 
 
 @endpoint(
@@ -124,6 +127,9 @@ async def discard_dead_letter(call: Call, run_id: str, task: str) -> None:
 )
 async def replay_dead_letters(call: Call, body: ReplayMany) -> ReplayedView:
     """So many a second at most. After a minute it stops: `more` tells whether others are left."""
+    if not (body.all or body.workflow or body.group):
+        text = 'give workflow or group, or `"all": true` to replay every dead letter'
+        raise InvalidInput([Problem(path="all", message=text, code="NO_FILTER")])
     services = call.services
     query = DeadQuery(namespace=call.namespace, workflow=body.workflow, fingerprint=body.group)
     wish = BulkReplay(query=query, rate=body.rate, limit=body.limit)

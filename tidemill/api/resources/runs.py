@@ -8,12 +8,12 @@ import msgspec
 from msgspec import UNSET
 
 from tidemill.api.cursors import RunCursor, decode_cursor, paged
-from tidemill.api.looking import error_of, find_run, plan_of, result_of
+from tidemill.api.looking import error_of, find_run, result_of
 from tidemill.api.routing import Answer, Call, endpoint
+from tidemill.api.showing import shown_run
 from tidemill.api.starting import KEY_HEADER, run_request, started
 from tidemill.api.views import run_view
 from tidemill.api.waits import waits_of
-from tidemill.domain.identifiers import VersionId
 from tidemill.domain.permissions import Permission
 from tidemill.domain.run import RUN_ENDED, Run
 from tidemill.engine.controls import cancel, pause, resume, retry_failed
@@ -30,8 +30,6 @@ from tidemill.protocol.resources import (
     StartRun,
     WaitQuery,
 )
-
-RELEASES_MAX = 100
 
 
 @endpoint(
@@ -80,8 +78,15 @@ async def list_runs(call: Call, query: RunsQuery) -> Page[RunView]:
         after=cursor.id if cursor else None,
         limit=query.limit + 1,
     )
-    runs = await call.services.store.reader.runs(wanted)
-    return paged(runs, query.limit, run_view, lambda run: RunCursor(run.id))
+    store = call.services.store
+    runs = await store.reader.runs(wanted)
+    with_output = await call.services.outputs.among(store.payloads, runs)
+    return paged(
+        runs,
+        query.limit,
+        lambda run: run_view(run, has_output=run.version_id in with_output),
+        lambda run: RunCursor(run.id),
+    )
 
 
 @endpoint(
@@ -95,7 +100,7 @@ async def list_runs(call: Call, query: RunsQuery) -> Page[RunView]:
 async def get_run(call: Call, run_id: str, query: RunQuery) -> Answer[RunView]:
     """One run by its id; a run that a client gave an id of its own is found by that too."""
     run = await find_run(call.services, call.namespace, run_id)
-    view = await _shown(call, run)
+    view = await shown_run(call.services, run)
     if "input" in query.include:
         inputs = await call.services.store.payloads.inputs([run.id])
         view = msgspec.structs.replace(view, input=msgspec.Raw(inputs.get(run.id, b"{}")))
@@ -120,7 +125,7 @@ async def wait_for_run(call: Call, run_id: str, query: WaitQuery) -> RunView:
     if run.state not in RUN_ENDED:
         endings = call.services.endings
         run = await endings.wait(call.namespace, run.id, query.timeout)
-    return await _shown(call, run)
+    return await shown_run(call.services, run)
 
 
 @endpoint(
@@ -157,7 +162,8 @@ async def cancel_run(call: Call, run_id: str) -> RunView:
     run = await find_run(call.services, call.namespace, run_id)
     services = call.services
     await services.steer(run, False)
-    return run_view(await cancel(services.store, services.bus, run.namespace, run.id))
+    after = await cancel(services.store, services.bus, run.namespace, run.id)
+    return await shown_run(services, after)
 
 
 @endpoint(
@@ -174,7 +180,8 @@ async def pause_run(call: Call, run_id: str) -> RunView:
     run = await find_run(call.services, call.namespace, run_id)
     services = call.services
     await services.steer(run, False)
-    return run_view(await pause(services.store, services.bus, run.namespace, run.id))
+    after = await pause(services.store, services.bus, run.namespace, run.id)
+    return await shown_run(services, after)
 
 
 @endpoint(
@@ -191,7 +198,8 @@ async def resume_run(call: Call, run_id: str) -> RunView:
     run = await find_run(call.services, call.namespace, run_id)
     services = call.services
     await services.steer(run, True)
-    return run_view(await resume(services.store, services.bus, run.namespace, run.id))
+    after = await resume(services.store, services.bus, run.namespace, run.id)
+    return await shown_run(services, after)
 
 
 @endpoint(
@@ -209,24 +217,7 @@ async def retry_run(call: Call, run_id: str) -> RetriedView:
     services = call.services
     await services.steer(run, True)
     after = await retry_failed(services.store, services.bus, run.namespace, run.id)
-    return RetriedView(run=run_view(after), tasks=run.failed)
-
-
-async def _shown(call: Call, run: Run) -> RunView:
-    plan = await plan_of(call.services, run)
-    return msgspec.structs.replace(
-        run_view(run),
-        title=plan.workflow.title,
-        version=await _version_of(call, run.workflow, run.version_id),
-        error=await error_of(call.services, run),
-    )
-
-
-async def _version_of(call: Call, workflow: str, version_id: VersionId) -> int | None:
-    """The number of a deployed version; None for a definition that was sent along."""
-    reader = call.services.store.reader
-    releases = await reader.releases(call.namespace, workflow, 2**31 - 1, RELEASES_MAX)
-    return next((one.number for one in releases if one.version_id == version_id), None)
+    return RetriedView(run=await shown_run(services, after), tasks=run.failed)
 
 
 def _etag(run: Run, *, with_waits: bool) -> dict[str, Any]:

@@ -78,9 +78,10 @@ class RunModel:
         places = {task.id: task.position for task in tasks}
         names = {task.position: task for task in tasks}
         vertices = []
-        for index in range(max(run.progress.total, *(p + 1 for p in names), 0)):
+        known = max(run.progress.total, *(p + 1 for p in names), 0)
+        for index in range(known + 1):  # there may be one more, which makes the output
             task = names.get(index)
-            if task is None:  # what evaluates the output is no task to people
+            if task is None:
                 vertices.append(Vertex(index, "output", hidden=True))
                 continue
             parents = tuple(places[name] for name in task.depends_on if name in places)

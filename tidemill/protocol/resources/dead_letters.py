@@ -36,10 +36,14 @@ class GroupsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class ReplayMany(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which dead letters to try again, and how many a second at most."""
+    """Which dead letters to try again, and how many a second at most.
+
+    Without `workflow` and `group` every one is meant, and `all` must say so.
+    """
 
     workflow: Name | None = None
     group: Group | None = None
+    all: bool = False
     rate: Annotated[float, Meta(ge=1, le=REPLAY_RATE_MAX)] = 50.0
     limit: Annotated[int, Meta(ge=1, le=REPLAY_MAX)] = 1_000
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tidemill.domain.facts import FactType
+from tidemill.domain.patterns import EVENT_ID_PATTERN
 from tidemill.protocol.cloud_events import CloudEvent, FactData
 
 EVENT_STREAM_MEDIA_TYPE = "text/event-stream"
@@ -19,7 +20,7 @@ EventView: TypeAlias = CloudEvent[FactData]
 EventId: TypeAlias = Annotated[
     str,
     Meta(
-        pattern=r"^\d{1,18}(\.\d{1,9})?$",
+        pattern=EVENT_ID_PATTERN,
         description="The id of the last event seen, `<position>.<index>`; 0 for the oldest kept.",
     ),
 ]

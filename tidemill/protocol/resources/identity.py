@@ -8,23 +8,27 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tidemill.domain.identity_rules import (
-    EMAIL_PATTERN,
     NAME_CHARACTERS_MAX,
-    NAME_PATTERN,
-    NAMESPACE_PATTERN,
     PASSWORD_CHARACTERS_MAX,
     PASSWORD_CHARACTERS_MIN,
+)
+from tidemill.domain.patterns import (
+    ACTION_PATTERN,
+    ACTOR_PATTERN,
+    EMAIL_PATTERN,
+    NAMESPACE_PATTERN,
+    PERSON_NAME_PATTERN,
 )
 from tidemill.domain.permissions import Permission, Role
 from tidemill.domain.workflow import Name
 from tidemill.protocol.resources.values import PAGE_DEFAULT, Cursor, Limit, Time
 
-Email: TypeAlias = Annotated[str, Meta(max_length=254, pattern=f"^{EMAIL_PATTERN}$")]
+Email: TypeAlias = Annotated[str, Meta(max_length=254, pattern=EMAIL_PATTERN)]
 PersonName: TypeAlias = Annotated[
-    str, Meta(min_length=1, max_length=NAME_CHARACTERS_MAX, pattern=f"^{NAME_PATTERN}$")
+    str, Meta(min_length=1, max_length=NAME_CHARACTERS_MAX, pattern=PERSON_NAME_PATTERN)
 ]
 NamespaceName: TypeAlias = Annotated[
-    str, Meta(min_length=1, max_length=63, pattern=f"^{NAMESPACE_PATTERN}$")
+    str, Meta(min_length=1, max_length=63, pattern=NAMESPACE_PATTERN)
 ]
 Password: TypeAlias = Annotated[
     str,
@@ -267,8 +271,8 @@ class Invite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class AuditQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which entries to list; `everywhere` is for administrators of the whole system."""
 
-    action: Annotated[str, Meta(max_length=64, pattern=r"^[a-z_.]+$")] | None = None
-    actor: Annotated[str, Meta(max_length=64, pattern=r"^[0-9A-Za-z-]+$")] | None = None
+    action: Annotated[str, Meta(max_length=64, pattern=ACTION_PATTERN)] | None = None
+    actor: Annotated[str, Meta(max_length=64, pattern=ACTOR_PATTERN)] | None = None
     everywhere: bool = False
     limit: Limit = PAGE_DEFAULT
     after: Cursor | None = None

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from tidemill.domain.patterns import LABEL_FILTER_PATTERN
 from tidemill.domain.run import RunKind, RunState
 from tidemill.domain.workflow import Labels, Name, Workflow
 from tidemill.ports.queries import RunOrder
@@ -16,7 +17,7 @@ WAIT_SECONDS_MAX = 60.0
 
 
 LabelFilter: TypeAlias = Annotated[
-    str, Meta(pattern=r"^[^=]{1,63}=[^=]{0,63}$", description="`name=value`")
+    str, Meta(pattern=LABEL_FILTER_PATTERN, description="`name=value`")
 ]
 
 
@@ -63,7 +64,7 @@ class WaitQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class ProgressView(msgspec.Struct, frozen=True, kw_only=True):
     """How many tasks a run has, how many have ended, and how many of those have failed.
 
-    The step that evaluates the workflow's output counts as a task.
+    `$output`, the task that makes the workflow's output, is not counted; only its failure is.
     """
 
     total: int

@@ -12,6 +12,8 @@ from typing import Annotated, Generic, TypeAlias, TypeVar
 import msgspec
 from msgspec import Meta
 
+from tidemill.domain.patterns import KEY_PATTERN
+
 PAGE_DEFAULT = 50
 PAGE_MAX = 500
 KEY_CHARACTERS_MAX = 256
@@ -26,7 +28,7 @@ Key: TypeAlias = Annotated[
     Meta(
         min_length=1,
         max_length=KEY_CHARACTERS_MAX,
-        pattern=r"^[ -~]+$",
+        pattern=KEY_PATTERN,
         description="The same key with the same body starts one run, however often it is sent.",
     ),
 ]
