@@ -30,6 +30,7 @@ BARS: dict[tuple[str, str], Bar] = {
     ("kills", "seconds_p99"): Bar(10.0),
     ("failover", "pause_p99"): Bar(8.0),
     ("scale", "ratio"): Bar(least=0.8),
+    ("submit", "submits_per_second"): Bar(least=6_000.0),
     ("idle", "scheduler_queries_per_second"): Bar(5.0),
     ("footprint", "import_ms"): Bar(150.0),
     ("footprint", "help_ms"): Bar(400.0),

@@ -128,6 +128,16 @@ def test_a_paused_run_is_cancelled_with_all_that_is_held() -> None:
     assert set(stage.states().values()) == {TaskState.CANCELLED}
 
 
+def test_what_comes_back_to_a_run_that_is_being_stopped_is_not_granted_again() -> None:
+    ledger = a_ledger(FAN_OUT, running(), *waiting(1, 2, 3, 4))
+
+    ledger.stop(Reason.TASK_FAILED)
+    ledger.happen(0, Released(1))
+
+    assert [task.state for task in ledger.changed_tasks()] == [TaskState.READY]
+    assert ledger.ready_tasks() == []
+
+
 def test_a_paused_run_ends_with_the_last_of_what_ran() -> None:
     stage = Stage(a_plan(a_spec("only")), rows_max=100)
     stage.turn()

@@ -102,7 +102,12 @@ class Ledger:
         return self._tasks.get(position)
 
     def ready_tasks(self) -> list[TaskRun]:
-        """Rows that this turn made READY and that nothing holds back, in order of key."""
+        """Rows that this turn made READY and that nothing holds back, in order of key.
+
+        None of a run that is being stopped: they are cancelled soon, if not in this turn.
+        """
+        if self.is_stopping:
+            return []
         return [
             task
             for task in self.changed_tasks()

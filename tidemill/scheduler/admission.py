@@ -196,10 +196,11 @@ class Admission:
     def _is_free(self, task: TaskRun) -> bool:
         """Whether nothing in this transaction has moved the claimed row, and its run goes on.
 
-        That of a paused run was not held yet; this look at the run is later than the claim.
+        That of a paused run was not held yet, that of one being stopped not cancelled; this look at
+        the run is later than the claim.
         """
         ledger = self._book.ledgers.get(task.run_id)
-        if ledger is None or ledger.is_paused:
+        if ledger is None or ledger.is_paused or ledger.is_stopping:
             return False
         self._book.supply([task])
         current = ledger.task(task.position)
