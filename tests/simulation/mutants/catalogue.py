@@ -223,8 +223,8 @@ MUTANTS = (
         cuts=(
             Cut(
                 "tidemill.scheduler.admission:Admission._is_free",
-                "if ledger is None or ledger.is_paused:",
-                "if ledger is None:",
+                "if ledger is None or ledger.is_paused or ledger.is_stopping:",
+                "if ledger is None or ledger.is_stopping:",
             ),
         ),
     ),
