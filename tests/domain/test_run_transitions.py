@@ -172,6 +172,16 @@ def test_a_paused_run_that_is_reopened_stays_paused() -> None:
     assert (run.state, run.generation, run.format) == (RunState.PAUSED, 2, 2)
 
 
+@pytest.mark.parametrize("event", [AllEnded(), RunReopened(None)])
+def test_a_run_paused_before_its_tasks_were_written_neither_ends_nor_reopens(
+    event: RunEvent,
+) -> None:
+    run = advance_run(a_run(state=RunState.PENDING, open=0), PauseAsked(), LATER)
+
+    with pytest.raises(IllegalTransition, match="not all written"):
+        advance_run(run, event, LATER)
+
+
 EVENTS = st.one_of(
     st.just(Unfolded()),
     st.builds(StopAsked, st.sampled_from([Reason.CANCELLED, Reason.TIMEOUT, Reason.TASK_FAILED])),

@@ -11,12 +11,10 @@ from tidemill.domain.errors import MalformedRun, NotFound
 from tidemill.domain.identifiers import RunId, SessionId, TaskKey, VersionId
 from tidemill.domain.plan import Node, Plan
 from tidemill.domain.problems import show
-from tidemill.domain.run import Run, RunKind, RunState
+from tidemill.domain.run import KEY_CHARACTERS_MAX, Run, RunKind, RunState
 from tidemill.engine.plans import PlansMissing
 from tidemill.ports.queries import DeadQuery
 from tidemill.ports.rows import WorkflowRow
-
-KEY_CHARACTERS_MAX = 256
 
 _RUN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 

@@ -32,6 +32,8 @@ class RunKind(StrEnum):
 
 RUN_ENDED = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED})
 
+KEY_CHARACTERS_MAX = 256
+
 PLAIN_FORMAT = 1
 PAUSED_FORMAT = 2
 """Of a run while it is paused: a release that knows nothing of pauses leaves it alone."""

@@ -66,6 +66,8 @@ def advance_run(run: Run, event: RunEvent, now: Moment) -> Run:
             ResumeAsked(),
         ):
             return run  # repeating it is not an error
+        case RunState.PAUSED, AllEnded() | RunReopened() if run.started_at is None:
+            raise IllegalTransition(f"run {run.id}: its tasks are not all written yet")
         case ((RunState.RUNNING | RunState.PAUSED), AllEnded()):
             assert run.open == 0, "a run ends after its last task"
             return _ended(run, now)

@@ -15,6 +15,8 @@ LABEL_VALUE_PATTERN = r"^[A-Za-z0-9._-]*$"
 TITLE_CHARACTERS_MAX = 256
 TASKS_MAX = 100_000
 RETRIES_MAX = 1_000
+PAYLOAD = "payload"
+"""The input of a task, and of a job, that carries what its executor is given."""
 OUTPUT_ID = "$output"
 """The node that evaluates the workflow's `output`; no task of a user can have this id."""
 

@@ -17,6 +17,7 @@ from tidemill.domain.identifiers import Moment
 from tidemill.domain.slugs import slug, slugs
 from tidemill.domain.workflow import (
     NAME_CHARACTERS_MAX,
+    PAYLOAD,
     TITLE_CHARACTERS_MAX,
     RetryPolicy,
     Source,
@@ -26,7 +27,7 @@ from tidemill.domain.workflow import (
 from tidemill.engine.definitions import release
 from tidemill.engine.preparing import ShapeCache, StartRequest, prepare
 from tidemill.engine.retrying import retrying
-from tidemill.engine.shapes import PAYLOAD, RETRIES_DEFAULT, check_task
+from tidemill.engine.shapes import RETRIES_DEFAULT, check_task
 from tidemill.engine.starting import Started, write_starts
 from tidemill.ports.bus import Bus, Hint
 from tidemill.ports.entropy import Entropy

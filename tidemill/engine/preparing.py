@@ -12,7 +12,7 @@ from tidemill.domain.errors import InvalidInput, Problem
 from tidemill.domain.identifiers import SECOND, Moment, RunId, VersionId
 from tidemill.domain.inputs import encode_input
 from tidemill.domain.plan import Plan, compile_plan, encode_workflow, version_of
-from tidemill.domain.run import RunKind
+from tidemill.domain.run import KEY_CHARACTERS_MAX, RunKind
 from tidemill.domain.workflow import Workflow
 from tidemill.ports.entropy import Entropy
 from tidemill.ports.rows import StartKey
@@ -25,7 +25,6 @@ KEY_LIFE = 24 * 3_600 * SECOND
 
 NEVER: Moment = 2**62
 
-KEY_CHARACTERS_MAX = 256
 SHAPE_NODES_MAX = 200_000
 """Tasks of the definitions that are kept in memory, ready to be started again."""
 

@@ -19,6 +19,7 @@ from tidemill.domain.problems import ProblemList, did_you_mean, listed, show
 from tidemill.domain.run import RunKind
 from tidemill.domain.slugs import slug, slugs
 from tidemill.domain.workflow import (
+    PAYLOAD,
     RETRIES_MAX,
     TASKS_MAX,
     TITLE_CHARACTERS_MAX,
@@ -38,7 +39,6 @@ INLINE_BYTES = 4 * 1024 * 1024
 """Every task is sent the run's input. When that adds up to more, the tasks hold the payloads."""
 
 DAG_NAME = "dag"
-PAYLOAD = "payload"
 
 
 class JobWish(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET
@@ -14,10 +15,13 @@ from tidemill.api.showing import shown_run
 from tidemill.api.starting import KEY_HEADER, run_request, started
 from tidemill.api.views import run_view
 from tidemill.api.waits import waits_of
+from tidemill.domain.identifiers import RunId
 from tidemill.domain.permissions import Permission
 from tidemill.domain.run import RUN_ENDED, Run
 from tidemill.engine.controls import cancel, pause, resume, retry_failed
 from tidemill.ports import queries
+from tidemill.ports.bus import Bus
+from tidemill.ports.store import Store
 from tidemill.protocol.cloud_events import moment_of
 from tidemill.protocol.resources import (
     Page,
@@ -30,6 +34,9 @@ from tidemill.protocol.resources import (
     StartRun,
     WaitQuery,
 )
+
+Act: TypeAlias = Callable[[Store, Bus, str, RunId], Awaitable[Run]]
+"""A use case that changes one run of a namespace."""
 
 
 @endpoint(
@@ -159,11 +166,8 @@ async def get_result(call: Call, run_id: str) -> ResultView:
 )
 async def cancel_run(call: Call, run_id: str) -> RunView:
     """What waits is cancelled, what runs is asked to stop. Coming too late is harmless."""
-    run = await find_run(call.services, call.namespace, run_id)
-    services = call.services
-    await services.steer(run, False)
-    after = await cancel(services.store, services.bus, run.namespace, run.id)
-    return await shown_run(services, after)
+    _, after = await _steer(call, run_id, cancel, again=False)
+    return after
 
 
 @endpoint(
@@ -177,11 +181,8 @@ async def cancel_run(call: Call, run_id: str) -> RunView:
 )
 async def pause_run(call: Call, run_id: str) -> RunView:
     """No further task begins; those that run go on. A run that has ended cannot be paused."""
-    run = await find_run(call.services, call.namespace, run_id)
-    services = call.services
-    await services.steer(run, False)
-    after = await pause(services.store, services.bus, run.namespace, run.id)
-    return await shown_run(services, after)
+    _, after = await _steer(call, run_id, pause, again=False)
+    return after
 
 
 @endpoint(
@@ -195,11 +196,8 @@ async def pause_run(call: Call, run_id: str) -> RunView:
 )
 async def resume_run(call: Call, run_id: str) -> RunView:
     """Resuming a run that is not paused changes nothing; one that has ended is a conflict."""
-    run = await find_run(call.services, call.namespace, run_id)
-    services = call.services
-    await services.steer(run, True)
-    after = await resume(services.store, services.bus, run.namespace, run.id)
-    return await shown_run(services, after)
+    _, after = await _steer(call, run_id, resume, again=True)
+    return after
 
 
 @endpoint(
@@ -213,11 +211,17 @@ async def resume_run(call: Call, run_id: str) -> RunView:
 )
 async def retry_run(call: Call, run_id: str) -> RetriedView:
     """Every failed task is tried again with fresh budgets, and the run goes on from there."""
-    run = await find_run(call.services, call.namespace, run_id)
+    before, after = await _steer(call, run_id, retry_failed, again=True)
+    return RetriedView(run=after, tasks=before.failed)
+
+
+async def _steer(call: Call, run_id: str, act: Act, *, again: bool) -> tuple[Run, RunView]:
+    """Change a run; `again` when its tasks will run again. Before, and now."""
     services = call.services
-    await services.steer(run, True)
-    after = await retry_failed(services.store, services.bus, run.namespace, run.id)
-    return RetriedView(run=await shown_run(services, after), tasks=run.failed)
+    run = await find_run(services, call.namespace, run_id)
+    await services.steer(run, again)
+    after = await act(services.store, services.bus, run.namespace, run.id)
+    return run, await shown_run(services, after)
 
 
 def _etag(run: Run, *, with_waits: bool) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from tidemill.api.looking import is_run_id, plan_of
 from tidemill.api.routing import Answer, Call, endpoint
-from tidemill.api.shapes.jobs import RETRIES_DEFAULT, Retries
+from tidemill.api.shapes.jobs import Retries
 from tidemill.api.shapes.statuses import (
     STATUS_OF,
     ChainStatus,
@@ -28,7 +28,7 @@ from tidemill.domain.problems import show
 from tidemill.domain.run import Run, RunKind
 from tidemill.domain.task_run import TaskRun, TaskState
 from tidemill.domain.workflow import TITLE_CHARACTERS_MAX
-from tidemill.engine.shapes import StepWish, read_steps, steps_request
+from tidemill.engine.shapes import RETRIES_DEFAULT, StepWish, read_steps, steps_request
 from tidemill.protocol.cloud_events import time_of
 from tidemill.protocol.resources.values import Time
 

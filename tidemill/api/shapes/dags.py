@@ -12,7 +12,7 @@ from tidemill.api.looking import plan_of
 from tidemill.api.routing import Answer, Call, endpoint
 from tidemill.api.shapes.chains import Title
 from tidemill.api.shapes.defaults import default_executor
-from tidemill.api.shapes.jobs import RETRIES_DEFAULT, Retries
+from tidemill.api.shapes.jobs import Retries
 from tidemill.api.shapes.statuses import last_error
 from tidemill.api.views import time_view
 from tidemill.domain.errors import NotFound
@@ -22,7 +22,7 @@ from tidemill.domain.problems import show
 from tidemill.domain.run import RunKind, RunState
 from tidemill.domain.task_run import TaskRun, TaskState
 from tidemill.domain.workflow import TASKS_MAX
-from tidemill.engine.shapes import TaskWish, dag_request, read_tasks
+from tidemill.engine.shapes import RETRIES_DEFAULT, TaskWish, dag_request, read_tasks
 from tidemill.protocol.cloud_events import time_of
 from tidemill.protocol.resources.values import Key, Time
 

@@ -12,7 +12,7 @@ from tidemill.api.looking import is_run_id
 from tidemill.api.routing import Answer, Call, endpoint
 from tidemill.api.shapes.chains import Title
 from tidemill.api.shapes.defaults import default_executor
-from tidemill.api.shapes.jobs import RETRIES_DEFAULT, Retries
+from tidemill.api.shapes.jobs import Retries
 from tidemill.api.shapes.statuses import last_error
 from tidemill.api.views import time_view
 from tidemill.domain.errors import NotFound
@@ -22,6 +22,7 @@ from tidemill.domain.run import Run
 from tidemill.domain.task_run import TaskRun, TaskState
 from tidemill.engine import drafts
 from tidemill.engine.drafts import DRAFT_TASKS_MAX, Draft, DraftTask, TaskPlan
+from tidemill.engine.shapes import RETRIES_DEFAULT
 from tidemill.ports.rows import WorkflowRow
 from tidemill.protocol.cloud_events import time_of
 from tidemill.protocol.resources.values import Time

@@ -23,7 +23,7 @@ from tidemill.domain.identifiers import RunId, SessionId
 from tidemill.domain.permissions import Permission
 from tidemill.domain.problems import show
 from tidemill.domain.workflow import TaskSpec
-from tidemill.engine.shapes import JobWish, job_payload, job_request
+from tidemill.engine.shapes import RETRIES_DEFAULT, JobWish, job_payload, job_request
 from tidemill.engine.starting import Started
 from tidemill.ports.queries import Job, JobQuery
 from tidemill.protocol.cloud_events import time_of
@@ -33,7 +33,6 @@ LISTED_DEFAULT = 100
 LISTED_MAX = 1_000
 
 Retries = Annotated[int, Meta(ge=0, le=1_000)]
-RETRIES_DEFAULT = 3
 
 
 class SubmitJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -13,10 +13,10 @@ import msgspec
 from msgspec import Meta
 
 from tidemill.domain.patterns import KEY_PATTERN
+from tidemill.domain.run import KEY_CHARACTERS_MAX
 
 PAGE_DEFAULT = 50
 PAGE_MAX = 500
-KEY_CHARACTERS_MAX = 256
 
 T = TypeVar("T")
 
@@ -56,7 +56,6 @@ class ErrorView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 __all__ = [
-    "KEY_CHARACTERS_MAX",
     "PAGE_DEFAULT",
     "PAGE_MAX",
     "Cursor",

@@ -8,12 +8,10 @@ from typing import Annotated, Any, Generic, TypeVar
 import msgspec
 from msgspec import Meta
 
+from tidemill.domain.workflow import PAYLOAD
 from tidemill.sdk.context import Context
 from tidemill.worker.executor import Call, Executor, Workshop, problems_of, read_params
 from tidemill.worker.failures import TaskFailure
-
-PAYLOAD = "payload"
-"""The input that carries the payload of a job."""
 
 _CHUNK = 50_000  # iterations between two looks at the cancellation
 _INLINE = 50_000  # so few iterations are over before a thread would have begun
