@@ -255,6 +255,33 @@ async def test_an_event_of_the_bus_wakes_the_reader(sqlite_store: Store) -> None
         assert len(await follower.take(5)) == 1
 
 
+async def test_a_relay_of_the_same_process_wakes_the_reader_without_a_bus(
+    sqlite_store: Store,
+) -> None:
+    bus = MemoryBus()
+    following = a_following(sqlite_store, bus, poll_seconds=30.0)
+    relay = Relay(
+        name="relay",
+        store=sqlite_store,
+        bus=bus,
+        clock=SystemClock(),
+        config=RelayConfig(),
+        is_heard=bus.is_heard,
+    )
+    await relay.step()
+    following.settle_beside(relay)
+    relay.settle_beside(following)
+
+    async with running(following), following.follow(ALL, None) as follower:
+        await follower.take(0.1)
+        async with sqlite_store.transaction() as tx:
+            await tx.outbox.append(encode_facts([a_fact()]))
+        await relay.step()
+
+        assert len(await follower.take(5)) == 1
+        assert not bus.is_heard()
+
+
 async def test_there_is_a_bound_on_followers(sqlite_store: Store) -> None:
     following = a_following(sqlite_store, followers_max=1)
     await following.step()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import os
 import re
 
 import click
 import pytest
 
 from tests.cli.conftest import Cli
-from tidemill.cli.main import COMMANDS, SECTIONS, commands, main
+from tidemill.cli.main import COMMANDS, SECTIONS, commands
 
 
 def test_commands_stand_under_headings(cli: Cli) -> None:
@@ -72,19 +71,6 @@ def test_an_unknown_command_is_refused(cli: Cli) -> None:
 
     assert ended.code == 2
     assert "No such command 'rnus', did you mean 'runs'" in ended.err
-
-
-def test_a_fork_on_its_way_to_become_a_worker_starts_no_threads_of_grpc(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("GRPC_ENABLE_FORK_SUPPORT", "")
-    monkeypatch.delenv("GRPC_ENABLE_FORK_SUPPORT")
-    monkeypatch.setattr("sys.argv", ["tidemill", "--version"])
-
-    with pytest.raises(SystemExit):
-        main()
-
-    assert os.environ["GRPC_ENABLE_FORK_SUPPORT"] == "0"
 
 
 def _find(path: list[str]) -> click.Command:

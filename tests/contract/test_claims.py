@@ -6,11 +6,12 @@ import asyncio
 
 import msgspec
 
-from tests.builders import a_run_id, a_session_id, a_task
+from tests.builders import a_run, a_run_id, a_session_id, a_task
 from tests.contract.given import LANE, claimed, given, saved
 from tidemill.domain.identifiers import Lane
 from tidemill.domain.task_run import ALONE, TaskRun, TaskState
-from tidemill.ports.store import FORMAT_MAX, Store
+from tidemill.ports.store import FORMAT_MAX, NewRun, Store
+from tidemill.stores.tables.tasks import INPUT_BYTES_MAX
 
 replace = msgspec.structs.replace
 
@@ -144,3 +145,17 @@ async def test_only_ready_tasks_of_a_known_format_are_claimed(store: Store) -> N
     await given(store, a_task(format=FORMAT_MAX + 1))
 
     assert await claimed(store) == []
+
+
+async def test_small_inputs_come_along_with_a_claim(store: Store) -> None:
+    small, large = a_run(), a_run()
+    inputs = {small.id: b"7" * INPUT_BYTES_MAX, large.id: b"7" * (INPUT_BYTES_MAX + 1)}
+    async with store.transaction() as tx:
+        await tx.runs.add([NewRun(run=run, input=inputs[run.id]) for run in (small, large)])
+    await given(store, a_task(run_id=small.id), a_task(run_id=large.id))
+
+    async with store.transaction() as tx:
+        claim = await tx.tasks.claim(LANE, floor=0, limit=10, alone=False)
+
+    assert claim.inputs == {small.id: inputs[small.id]}
+    assert claim.runs == [small, large]

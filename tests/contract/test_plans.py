@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.builders import a_run, a_run_id
 from tests.contract.given import LANE, given
 from tidemill.ports.store import FORMAT_MAX
 from tidemill.stores.postgres import statements as postgres_statements
+from tidemill.stores.postgres.connection import PooledConnection
 from tidemill.stores.postgres.statements import columns
 from tidemill.stores.postgres.store import PostgresStore
 from tidemill.stores.rows import run_to_changes, task_from_row, task_to_changes
@@ -30,6 +32,7 @@ WHOLE_TABLE = {
     "close_all_sessions",
     "find_runs",
     "list_sessions",
+    "lost_tasks",
     "prune_sessions",
     "prune_outbox",
 }
@@ -66,6 +69,59 @@ async def test_batches_find_their_rows_by_the_primary_key(postgres: PostgresStor
         assert not re.search(r"Seq Scan|Hash Join|Merge Join", text), f"{name}:\n{text}"
 
 
+HOT = (
+    "open_turn",
+    "write_turn",
+    "write_grants",
+    "claim_ready",
+    "claim_ready_alone",
+    "lock_sessions",
+    "lock_runs_skipping",
+    "lock_runs_waiting",
+    "peek_runs",
+    "save_run",
+    "lock_tasks",
+    "save_task",
+    "read_results",
+    "read_inputs",
+    "read_runs",
+    "read_first_tasks",
+    "read_versions",
+    "add_result",
+    "add_attempt",
+    "add_log",
+    "free_keys",
+    "read_keys",
+    "extend_keys",
+)
+
+
+@pytest.mark.parametrize("before", ["SELECT 1", "VACUUM (ANALYZE) run, task, session, task_result"])
+async def test_plans_made_for_empty_tables_serve_full_ones(
+    postgres: PostgresStore, before: str
+) -> None:
+    pool = await postgres._pool.get()
+    async with pool.acquire() as connection:
+        await connection.execute(before)
+        plans = {name: await generic_plan(connection, name) for name in HOT}
+
+    for name, plan in plans.items():
+        # An index that is read without a condition is read whole, once for each batch.
+        for scan, below in pairwise([*plan, ""]):
+            if re.search(r"Index (Only )?Scan", scan):
+                assert "Index Cond" in below, f"{name}:\n" + "\n".join(plan)
+        assert not re.search(r"Seq Scan|Hash Join|Merge Join", "\n".join(plan)), name
+
+
+async def generic_plan(connection: PooledConnection, name: str) -> list[str]:
+    query = postgres_statements.QUERIES[name]
+    count = max(int(number) for number in re.findall(r"\$(\d+)", query))
+    await connection.execute(f"PREPARE hot AS {query}")
+    plan = await connection.fetch(f"EXPLAIN EXECUTE hot ({', '.join(['NULL'] * count)})")
+    await connection.execute("DEALLOCATE hot")
+    return [row[0] for row in plan]
+
+
 def explained(name: str) -> str:
     return "EXPLAIN " + postgres_statements.QUERIES[name]
 
@@ -74,20 +130,21 @@ LOWEST, HIGHEST = "00000000-0000-0000-0000-000000000000", "fffffffe-0000-0000-00
 DEAD: list[object] = ["default", None, None, None, 10]
 PAGE: list[object] = ["default", LOWEST, HIGHEST, 0, 2**62, [], [], None, 10]
 JOBS: list[object] = ["default", HIGHEST, None, ["READY"]]
-CLAIM = [*LANE, 40_000, 100, FORMAT_MAX]
+CLAIM = [*LANE, 40_000, 100, FORMAT_MAX, 1_024]
 NAMED_INDEXES: dict[str, tuple[str, list[object]]] = {
     "claim_ready": ("task_ready", CLAIM),
     "claim_ready_alone": ("task_ready_alone", CLAIM),
     "due_tasks": ("task_due", [10, FORMAT_MAX]),
     "due_runs": ("run_due", [10, FORMAT_MAX]),
-    "lost_tasks": ("task_granted", [10, True, FORMAT_MAX]),
+    "orphaned_tasks": ("task_granted", [10, FORMAT_MAX]),
     "held_tasks": ("task_granted", [["session"]]),
     "count_granted": ("task_granted", [["session"]]),
     "unsettled_runs": ("run_unsettled", [10, FORMAT_MAX]),
     "lock_ready_tasks": ("task_pkey", [a_run_id(), False, 0, 10, FORMAT_MAX]),
     "ready_lanes": ("task_ready", []),
     "read_outbox": ("outbox_position", [0, 10]),
-    "stamp_outbox": ("outbox_unstamped", [0, 10]),
+    "stamp_outbox": ("outbox_unstamped", [0, 10, 0]),
+    "lock_stamped": ("outbox_unstamped", [0]),
     "list_dead": ("task_dead_letter", DEAD),
     "list_dead_errors": ("task_dead_letter", DEAD),
     "list_runs_newest": ("run_listing", PAGE),
@@ -122,6 +179,16 @@ async def test_queries_go_by_the_index_that_they_name(postgres: PostgresStore, n
     text = "\n".join(row[0] for row in plan)
     assert re.search(rf"\b{index}\b", text), text
     assert "Seq Scan" not in text, text
+
+
+async def test_what_was_lost_is_looked_for_session_by_session(postgres: PostgresStore) -> None:
+    pool = await postgres._pool.get()
+    async with pool.acquire() as connection:
+        plan = await connection.fetch(explained("lost_tasks"), 10, True, FORMAT_MAX)
+
+    text = "\n".join(row[0] for row in plan)
+    assert re.search(r"Index Scan using task_granted.*\n\s+Index Cond: \(session_id = s.id\)", text)
+    assert re.findall(r"Seq Scan on (\w+)", text) == ["session"]
 
 
 @pytest.mark.parametrize("name", sorted(set(sqlite_connection.QUERIES) - WHOLE_TABLE))

@@ -47,23 +47,33 @@ async def test_due_runs_are_open_and_not_stopping_yet(store: Store) -> None:
     assert await store.watch.due_runs(10) == [pending.id, due.id]
 
 
-async def test_lost_tasks_point_at_sessions_that_are_gone(store: Store) -> None:
+async def test_lost_tasks_point_at_sessions_that_are_over(store: Store) -> None:
     now = await now_of(store)
     live = a_session(expires_at=now + 60 * SECOND)
     expired = a_session(expires_at=now - SECOND)
     closed = a_session(expires_at=now + 60 * SECOND, closed_at=now)
     await given(store, live, expired, closed)
-    ids = [live.id, expired.id, closed.id, a_session().id]
-    tasks = [a_task(state=TaskState.RUNNING, session_id=session_id) for session_id in ids]
-    tasks[3] = a_task(state=TaskState.CANCELLING, session_id=ids[3])
-    await given(store, *tasks)
+    running, overdue, lost = (
+        a_task(state=TaskState.RUNNING, session_id=one.id) for one in (live, expired, closed)
+    )
+    stopping = a_task(state=TaskState.CANCELLING, session_id=closed.id)
+    await given(store, running, overdue, lost, stopping)
 
-    lost = {LostTask(task.token, task.session_id) for task in tasks[2:] if task.session_id}
-    overdue = LostTask(tasks[1].token, expired.id)
+    over = {LostTask(task.token, closed.id) for task in (lost, stopping)}
+    both = over | {LostTask(overdue.token, expired.id)}
 
-    assert set(await store.watch.lost_tasks(10, expired=False)) == lost
-    assert set(await store.watch.lost_tasks(10, expired=True)) == lost | {overdue}
+    assert set(await store.watch.lost_tasks(10, expired=False)) == over
+    assert set(await store.watch.lost_tasks(10, expired=True)) == both
     assert len(await store.watch.lost_tasks(2, expired=True)) == 2
+
+
+async def test_orphaned_tasks_point_at_sessions_that_are_missing(store: Store) -> None:
+    closed, missing = a_session(closed_at=1), a_session()
+    tasks = [a_task(state=TaskState.RUNNING, session_id=one.id) for one in (closed, missing)]
+    await given(store, closed, *tasks)
+
+    assert await store.watch.orphaned_tasks(10) == [LostTask(tasks[1].token, missing.id)]
+    assert await store.watch.orphaned_tasks(0) == []
 
 
 async def test_unsettled_runs_have_work_for_a_turn(store: Store) -> None:
@@ -135,6 +145,7 @@ async def test_runs_in_quarantine_are_in_no_answer(store: Store) -> None:
     assert await watch.due_tasks(10) == []
     assert await watch.due_runs(10) == []
     assert await watch.lost_tasks(10, expired=True) == []
+    assert await watch.orphaned_tasks(10) == []
     assert await watch.unsettled_runs(10) == []
     assert await watch.ready_lanes() == []
     assert await watch.held_by([session.id]) == {session.id: []}
@@ -149,5 +160,5 @@ async def test_rows_of_a_later_format_are_left_to_a_later_release(store: Store) 
 
     assert await store.watch.due_tasks(10) == []
     assert await store.watch.due_runs(10) == []
-    assert await store.watch.lost_tasks(10, expired=True) == []
+    assert await store.watch.orphaned_tasks(10) == []
     assert await store.watch.unsettled_runs(10) == []

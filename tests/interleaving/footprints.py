@@ -8,11 +8,13 @@ A query that is not described here is taken to touch everything.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 from tidemill.stores.postgres import statements
+from tidemill.stores.rows import RUN_WIDTH
 
 
 class Mode(IntEnum):
@@ -125,6 +127,10 @@ def _constant(table: str, mode: Mode, *path: str, writes: bool = False) -> Descr
     return lambda _: [Access(table, path, mode, writes)]
 
 
+def _both(one: Describe, other: Describe) -> Describe:
+    return lambda values: one(values) + other(values)
+
+
 def _nothing(_values: Sequence[Any]) -> list[Access]:
     """Reads the clock, or what never changes once it is written."""
     return []
@@ -137,7 +143,46 @@ def _appended(values: Sequence[Any]) -> list[Access]:
     ]
 
 
+def _opened(values: Sequence[Any]) -> list[Access]:
+    """The sessions, the runs and the tasks that a turn begins with."""
+    sessions, runs, *tasks = values[:4]
+    return [
+        *_each("session", Mode.KEY_SHARE)([sessions]),
+        *_each("run", Mode.UPDATE)([runs]),
+        *_pairs("task", Mode.UPDATE)(tasks),
+    ]
+
+
+def _told(facts: Sequence[bytes]) -> list[Access]:
+    return [access for row in facts for access in _appended([row])]
+
+
+def _granted(values: Sequence[Any]) -> list[Access]:
+    """Tasks as JSON, and facts."""
+    tasks = [(task["run_id"], task["position"]) for task in json.loads(values[0])]
+    saved = [Access("task", key, Mode.NO_KEY_UPDATE, True) for key in tasks]
+    return [*saved, *_told(values[1])]
+
+
+def _written(values: Sequence[Any]) -> list[Access]:
+    """All that a turn leaves behind: tasks and runs as JSON, results and facts."""
+    runs = [run["id"] for run in json.loads(values[1])]
+    return [
+        *_granted([values[0], values[6]]),
+        *_each("run", Mode.NO_KEY_UPDATE, writes=True)([runs]),
+        *_pairs("task_result", Mode.UPDATE, writes=True)(values[2:]),
+    ]
+
+
+def _claimed(_values: Sequence[Any]) -> list[Access]:
+    """Locks tasks, and looks at their runs."""
+    return [Access("task", (), Mode.UPDATE), Access("run", (), Mode.READ)]
+
+
 DESCRIPTIONS: dict[str, Describe] = {
+    "open_turn": _opened,
+    "write_turn": _written,
+    "write_grants": _granted,
     "now": _nothing,
     "read_inputs": _nothing,
     "read_results": _nothing,
@@ -164,8 +209,8 @@ DESCRIPTIONS: dict[str, Describe] = {
     "lock_task_states": _one("task", Mode.UPDATE, place=1),
     "lock_ready_tasks": _one("task", Mode.UPDATE),
     "lock_untold_tasks": _one("task", Mode.UPDATE),
-    "claim_ready": _any("task", Mode.UPDATE),
-    "claim_ready_alone": _any("task", Mode.UPDATE),
+    "claim_ready": _claimed,
+    "claim_ready_alone": _claimed,
     "add_version": _pairs("version", Mode.UPDATE, writes=True),
     "free_keys": _triples("start_key", Mode.UPDATE, writes=True),
     "take_keys": _triples("start_key", Mode.UPDATE, writes=True),
@@ -174,12 +219,13 @@ DESCRIPTIONS: dict[str, Describe] = {
     "add_attempt": _triples("attempt", Mode.UPDATE, writes=True),
     "append_facts": _appended,
     "take_lead": _any("leader", Mode.UPDATE, writes=True),
-    "lock_stamped": _constant("cursor", Mode.UPDATE, "$stamped"),
+    "lock_stamped": _both(_constant("cursor", Mode.UPDATE, "$stamped"), _any("outbox", Mode.READ)),
     "move_stamped": _constant("cursor", Mode.NO_KEY_UPDATE, "$stamped", writes=True),
     "stamp_outbox": _any("outbox", Mode.UPDATE, writes=True),
     "read_outbox": _any("outbox", Mode.READ),
     "read_cursor": _one("cursor", Mode.READ),
     "move_cursor": _one("cursor", Mode.UPDATE, writes=True),
+    "pass_over": _any("cursor", Mode.UPDATE, writes=True),
 }
 
 # Of these only the rows that come back are locked: others were skipped, or are not there.
@@ -193,8 +239,13 @@ LOCKED_ROWS: dict[str, tuple[str, int]] = {
     "lock_task_states": ("task", 2),
     "lock_ready_tasks": ("task", 2),
     "lock_untold_tasks": ("task", 2),
-    "claim_ready": ("task", 2),
-    "claim_ready_alone": ("task", 2),
+}
+# The first column of these is a run, and the key of the task follows its columns.
+CLAIMS = frozenset({"claim_ready", "claim_ready_alone"})
+OPENED_MODES = {
+    "session": (1, Mode.KEY_SHARE),
+    "run": (1, Mode.UPDATE),
+    "task": (2, Mode.UPDATE),
 }
 # These may leave rows of theirs unlocked: what is there already, or is not due.
 VAGUE = frozenset({"free_keys", "take_keys", "add_version", "add_task", "stamp_outbox"})
@@ -217,8 +268,17 @@ def accesses_of(name: str, values: Sequence[Any]) -> tuple[Access, ...]:
 def held_after(name: str, values: Sequence[Any], rows: Sequence[Sequence[Any]]) -> list[Access]:
     """What the transaction holds because of a statement that has been run."""
     wanted = [one for one in accesses_of(name, values) if one.mode >= Mode.KEY_SHARE]
+    if name == "open_turn":
+        return [_opened_row(kind, row) for kind, row in rows if kind in OPENED_MODES]
+    if name in CLAIMS:
+        return [Access("task", tuple(row[RUN_WIDTH : RUN_WIDTH + 2]), Mode.UPDATE) for row in rows]
     if name not in LOCKED_ROWS:
         return wanted
     table, width = LOCKED_ROWS[name]
     mode = wanted[0].mode if wanted else Mode.UPDATE
     return [Access(table, tuple(row[:width]), mode) for row in rows]
+
+
+def _opened_row(kind: str, row: Sequence[Any]) -> Access:
+    width, mode = OPENED_MODES[kind]
+    return Access(kind, tuple(row[:width]), mode)

@@ -59,13 +59,13 @@ MUTANTS = (
                 BEGIN,
                 "        async with store.transaction() as early:\n"
                 "            tokens = [i.token for i in self.items if isinstance(i, TaskItem)]\n"
-                "            self.early = await early.tasks.lock([token.key for token in tokens])\n"
-                + BEGIN,
+                "            keys = [token.key for token in tokens]\n"
+                "            self._means.plans.early = await early.tasks.lock(keys)\n" + BEGIN,
             ),
             Cut(
-                "tidemill.scheduler.turn:Turn._apply",
-                "await book.load(item.token.key for item in here if isinstance(item, TaskItem))",
-                "book.supply([row for row in self.early if row.run_id in book.ledgers])",
+                "tidemill.engine.book:Book.open_locked",
+                "self.supply(tasks)",
+                "self.supply([row for row in self._plans.early if row.run_id in self.ledgers])",
             ),
         ),
         schema_cut=DROP_TRIGGER,
@@ -74,8 +74,8 @@ MUTANTS = (
         name="settle without the run lock",
         pair=(operations.report_first, operations.report_second),
         cuts=(
-            QueryCut("lock_runs_skipping", "FOR UPDATE OF r SKIP LOCKED", ""),
-            QueryCut("lock_runs_waiting", "FOR UPDATE OF r", ""),
+            QueryCut("open_turn", "FOR UPDATE SKIP LOCKED", ""),
+            QueryCut("lock_runs_waiting", "FOR UPDATE", ""),
         ),
     ),
     Mutant(
@@ -90,12 +90,12 @@ MUTANTS = (
     Mutant(
         name="claim without a lock",
         pair=(operations.claim_left, operations.claim_right),
-        cuts=(QueryCut("claim_ready", "FOR UPDATE SKIP LOCKED", ""),),
+        cuts=(QueryCut("claim_ready", "FOR UPDATE OF t SKIP LOCKED", ""),),
     ),
     Mutant(
         name="grant without keeping the session",
         pair=(operations.claim_left, operations.depart),
-        cuts=(QueryCut("lock_sessions", "FOR KEY SHARE OF s", ""),),
+        cuts=(QueryCut("open_turn", "FOR KEY SHARE", ""),),
     ),
     Mutant(
         name="goodbye without locking the session",

@@ -140,7 +140,8 @@ class Stage:
         for session in sessions:
             scheduler.desk.sessions.add(session)
         if self.mill:
-            scheduler.desk.plans = self._plans_of.desk.plans
+            plans = scheduler.desk.plans = self._plans_of.desk.plans
+            scheduler._turns._means = scheduler._turns._means._replace(plans=plans)
             scheduler._door._handovers = self.handovers()
         return scheduler
 

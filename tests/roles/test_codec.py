@@ -75,6 +75,7 @@ hellos = st.builds(
     secret=st.none() | words,
     held=some_tokens,
     finished=some_outcomes,
+    joins_acks=st.booleans(),
 )
 assignments = st.builds(
     Assignment,
@@ -106,6 +107,7 @@ worker_messages = st.one_of(
     st.just(Ping()),
     st.builds(Goodbye, some_tokens),
 )
+some_acks = st.builds(Acks, some_tokens, some_tokens)
 scheduler_messages = st.one_of(
     st.builds(
         Welcome,
@@ -115,8 +117,8 @@ scheduler_messages = st.one_of(
         acknowledged=some_tokens,
     ),
     st.builds(Refused, words),
-    st.builds(Assignments, st.lists(assignments, max_size=3).map(tuple)),
-    st.builds(Acks, some_tokens, some_tokens),
+    st.builds(Assignments, st.lists(assignments, max_size=3).map(tuple), st.none() | some_acks),
+    some_acks,
     st.builds(Cancels, some_tokens),
     st.just(Ping()),
 )

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from tests.roles.mill import Mill, a_chain, a_step, on_a_mill
 from tidemill.buses.memory import MemoryBus
 from tidemill.domain.errors import Unavailable
-from tidemill.notifier.relay import Relay, RelayConfig
+from tidemill.notifier.relay import CURSOR, Relay, RelayConfig
 from tidemill.ports.bus import Event, Hint
 
 CONFIG = RelayConfig(keep_seconds=100, prune_seconds=60)
+IDLE_STATEMENTS_PER_SECOND_MAX = 5
 
 
 class Listener(MemoryBus):
@@ -30,6 +31,29 @@ class Listener(MemoryBus):
 
 def a_relay(mill: Mill, bus: MemoryBus, name: str = "relay-1") -> Relay:
     return Relay(name=name, store=mill.store, bus=bus, clock=mill.clock, config=CONFIG)
+
+
+def a_quiet_relay(mill: Mill, bus: MemoryBus) -> Relay:
+    """As in a process whose bus is its own memory: it knows whether anybody listens."""
+    return Relay(
+        name="relay-1",
+        store=mill.store,
+        bus=bus,
+        clock=mill.clock,
+        config=CONFIG,
+        is_heard=bus.is_heard,
+    )
+
+
+class Reader:
+    """A neighbour of the relay."""
+
+    def __init__(self) -> None:
+        self.is_wanted = False
+        self.woken = asyncio.Event()
+
+    def wake(self) -> None:
+        self.woken.set()
 
 
 @on_a_mill
@@ -88,7 +112,7 @@ async def test_a_crash_after_publishing_publishes_the_same_ids_again(mill: Mill)
     bus = Listener()
     await mill.start(a_step("a"))
     crashed = a_relay(mill, bus)
-    rows = await crashed._stamped_rows()  # and then it dies before it moves its cursor
+    _, rows = await crashed._take_rows(False, 0)  # and then it dies before it moves its cursor
     assert rows
 
     await a_relay(mill, bus).step()
@@ -96,6 +120,67 @@ async def test_a_crash_after_publishing_publishes_the_same_ids_again(mill: Mill)
 
     assert first
     assert [event.id for event in bus.heard if event.position == rows[0].position] == first
+
+
+@on_a_mill
+async def test_what_nobody_hears_is_stamped_and_passed_over(mill: Mill) -> None:
+    bus = Listener()
+    relay = a_quiet_relay(mill, bus)
+    await mill.start(a_step("a"))
+
+    assert await relay.step() > 0
+
+    async with mill.store.transaction() as tx:
+        rows = await tx.outbox.read(0, 10)
+        assert await tx.outbox.cursor(CURSOR) == rows[-1].position
+    assert bus.heard == []
+    assert relay.lag() == 0
+
+
+@on_a_mill
+async def test_who_comes_to_listen_hears_what_happens_from_then_on(mill: Mill) -> None:
+    bus = MemoryBus()
+    relay = a_quiet_relay(mill, bus)
+    await mill.start(a_step("a"))
+    await relay.step()
+
+    async with bus.subscribe() as events:
+        run_id = await mill.start(a_step("b"))
+        await relay.step()
+
+        assert (await anext(events)).fact.run_id == run_id
+
+
+@on_a_mill
+async def test_a_neighbour_is_woken_and_makes_the_relay_hurry(mill: Mill) -> None:
+    relay, neighbour = a_quiet_relay(mill, mill.bus), Reader()
+    relay.settle_beside(neighbour)
+    duties = asyncio.create_task(relay.run())
+    await mill.clock.sleep(1)
+    begun = mill.clock.monotonic()
+
+    neighbour.is_wanted = True
+    relay.hurry()
+    await mill.start(a_step("a"))
+    await neighbour.woken.wait()
+
+    assert mill.clock.monotonic() - begun < CONFIG.calm_seconds
+    duties.cancel()
+
+
+@on_a_mill
+async def test_an_idle_leader_asks_its_store_less_than_five_times_a_second(mill: Mill) -> None:
+    heard: list[str] = []
+    relay = asyncio.create_task(a_relay(mill, Listener()).run())
+    await mill.clock.sleep(1)
+    mill.store._writer.raw.set_trace_callback(heard.append)
+
+    await mill.clock.sleep(60)
+
+    mill.store._writer.raw.set_trace_callback(None)
+    asked = [text for text in heard if "outbox" in text or "leader" in text]
+    assert 0 < len(asked) < IDLE_STATEMENTS_PER_SECOND_MAX * 60
+    relay.cancel()
 
 
 @on_a_mill

@@ -29,8 +29,9 @@ from tidemill.protocol.messages import (
 )
 from tidemill.runtime.system import SystemClock, SystemEntropy
 from tidemill.scheduler.admission import RESERVED_SECONDS
-from tidemill.scheduler.backlog import Backlog, LaneLook
+from tidemill.scheduler.backlog import LATE_MAX, Backlog, LaneLook
 from tidemill.scheduler.config import SchedulerConfig
+from tidemill.scheduler.pacing import REST_SECONDS_MAX, rest_after
 from tidemill.scheduler.service import Scheduler
 from tidemill.stores.postgres.store import PostgresStore
 
@@ -253,6 +254,36 @@ def test_news_that_arrives_during_a_claim_is_not_forgotten() -> None:
     assert backlog
 
 
+def test_a_lane_that_ran_empty_is_not_looked_through_from_its_beginning() -> None:
+    backlog = Backlog()
+    backlog.note([LANE])
+    ((_, belief),) = backlog.lanes(alone=False)
+
+    backlog.learn([LaneLook(lane=LANE, version=belief.version, floor=50_000, empty=True)])
+    backlog.note([LANE])
+
+    ((_, belief),) = backlog.lanes(alone=False)
+    assert belief.begin == 50_000 - LATE_MAX  # whoever got a place early may commit late
+
+
+def test_a_refresh_looks_at_a_lane_from_its_beginning() -> None:
+    backlog = Backlog()
+    backlog.note([LANE])
+    ((_, belief),) = backlog.lanes(alone=False)
+    backlog.learn([LaneLook(lane=LANE, version=belief.version, floor=50_000, empty=False)])
+
+    backlog.refresh([LANE], backlog.version)
+
+    ((_, belief),) = backlog.lanes(alone=False)
+    assert belief.begin == 0
+
+
+def test_whoever_looks_for_long_rests_for_long() -> None:
+    assert rest_after(0.001, usual=1.0) == 1.0
+    assert rest_after(0.05, usual=1.0) == 2.5
+    assert rest_after(60.0, usual=1.0) == REST_SECONDS_MAX
+
+
 def test_news_that_arrives_during_a_look_is_not_forgotten() -> None:
     backlog = Backlog()
     since = backlog.version
@@ -323,3 +354,18 @@ async def test_a_run_that_somebody_else_holds_holds_no_other_run_up(
     duties.cancel()
     await asyncio.gather(duties, return_exceptions=True)
     await foreign.close()
+
+
+@on_a_mill
+async def test_a_task_whose_session_was_deleted_by_hand_runs_elsewhere(mill: Mill) -> None:
+    first, other = mill.worker(slots=1), mill.worker()
+    welcome = await first.open()
+    await mill.start(a_step("a"))
+    lost = await first.assignment()
+    await other.open()
+
+    mill.store._writer.raw.execute("DELETE FROM session WHERE id = ?", [welcome.session])
+    mill.scheduler._keeper._orphans_at = 0.0
+
+    again = await other.assignment()
+    assert again.token == lost.token._replace(epoch=lost.token.epoch + 1)

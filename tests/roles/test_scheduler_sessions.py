@@ -359,3 +359,32 @@ async def test_reports_of_a_run_nobody_knows_are_acknowledged_as_stale(mill: Mil
     worker.send(Outcomes((Outcome(token, Succeeded(1)),)))
 
     assert (await worker.receive(Acks)).stale == (token,)
+
+
+@on_a_mill
+async def test_what_a_turn_acknowledges_and_grants_is_one_message_for_who_joins_acks(
+    mill: Mill,
+) -> None:
+    worker = mill.worker(joins_acks=True)
+    await worker.open()
+    await mill.start(*a_chain(2))
+    token = (await worker.assignment()).token
+
+    worker.send(Outcomes((Outcome(token, Succeeded(token.epoch)),)))
+    message = await worker.receive(Assignments)
+
+    assert [one.task for one in message.assignments] == ["t1"]
+    assert message.acks == Acks((token,))
+
+
+@on_a_mill
+async def test_a_worker_that_does_not_join_acks_gets_them_alone(mill: Mill) -> None:
+    worker = mill.worker()
+    await worker.open()
+    await mill.start(*a_chain(2))
+    token = (await worker.assignment()).token
+
+    acks = await worker.succeed(token)
+    message = await worker.receive(Assignments)
+
+    assert (acks.tokens, message.acks) == ((token,), None)

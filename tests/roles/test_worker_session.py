@@ -9,9 +9,20 @@ import pytest
 
 from tests.roles.worker_stage import a_token, an_assignment, on_stage
 from tidemill.domain.events import CancelConfirmed, Released, Succeeded
-from tidemill.protocol.messages import Cancels, Holdings, Logs, Ping, Progress, Refused
+from tidemill.protocol.messages import (
+    Acks,
+    Assignments,
+    Cancels,
+    Holdings,
+    Logs,
+    Outcomes,
+    Ping,
+    Progress,
+    Refused,
+)
 from tidemill.worker.executor import Call
 from tidemill.worker.link import WorkerRefused
+from tidemill.worker.session import BEGIN_AT_ONCE
 
 
 async def double(call: Call) -> Any:
@@ -77,6 +88,33 @@ async def test_an_acknowledged_outcome_is_forgotten() -> None:
         hello = await (await stage.door.next_stream()).hello()
 
     assert hello.finished == ()
+
+
+async def test_an_outcome_acknowledged_along_with_assignments_is_forgotten() -> None:
+    async with on_stage(double) as (stage, _):
+        first = await stage.welcome()
+        first.assign(an_assignment(0))
+        await first.outcome(0)
+        first.say(Assignments((an_assignment(1),), Acks((a_token(0),))))
+        await first.outcome(1)
+        first.hang_up()
+
+        hello = await (await stage.door.next_stream()).hello()
+
+    assert hello.joins_acks
+    assert [outcome.token for outcome in hello.finished] == [a_token(1)]
+
+
+async def test_of_many_short_tasks_the_first_are_reported_while_others_begin() -> None:
+    async with on_stage(double, slots=200) as (stage, _):
+        stream = await stage.welcome()
+        stream.assign(*map(an_assignment, range(200)))
+
+        await stream.outcome(position=199)
+
+    batches = [len(m.outcomes) for m in stream.heard if isinstance(m, Outcomes)]
+    assert batches[0] == BEGIN_AT_ONCE
+    assert sum(batches) == 200
 
 
 async def test_outcomes_too_large_for_one_hello_count_as_held_and_follow() -> None:

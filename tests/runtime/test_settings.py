@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tidemill.domain.errors import InvalidInput
-from tidemill.runtime.addresses import Endpoint, is_private, parse_endpoint, parse_store
+from tidemill.runtime.addresses import (
+    Endpoint,
+    StoreAddress,
+    is_private,
+    parse_endpoint,
+    parse_store,
+)
 from tidemill.runtime.role_configs import scheduler_config
 from tidemill.runtime.setting_kinds import read_texts, spelled
 from tidemill.runtime.settings import ROLES, SETTINGS, Settings, settings_of
@@ -80,10 +86,17 @@ async def test_an_address_that_cannot_be_read_gives_no_piece_of_its_password_awa
 
 
 def test_defaults_of_the_table_are_those_of_the_roles() -> None:
-    scheduler, worker = SchedulerConfig(), WorkerConfig(name="w")
+    scheduler, worker = SchedulerConfig(turns_at_once=1), WorkerConfig(name="w")
 
     assert scheduler_config(Settings()) == scheduler
     assert worker_config(Settings(name="w"), ["shell"], Library(), {}) == worker
+
+
+def test_only_a_store_with_many_writers_is_given_several_turns_at_once() -> None:
+    shared = Settings(store=StoreAddress(dsn="postgresql://localhost/tidemill"))
+
+    assert scheduler_config(shared).turns_at_once == 2
+    assert scheduler_config(Settings()).turns_at_once == 1
 
 
 def test_the_times_of_a_session_keep_their_proportions() -> None:

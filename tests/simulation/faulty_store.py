@@ -19,7 +19,7 @@ from tests.simulation.database import Database, Hold, drive
 from tests.simulation.nodes import Node
 from tidemill.domain.errors import CommitUnknown, Unavailable
 from tidemill.domain.identifiers import SessionId
-from tidemill.ports.store import Claim, Payloads, Reader, Transaction, Watch
+from tidemill.ports.store import Claim, Opened, Opening, Payloads, Reader, Transaction, Watch
 
 READING_VERBS = frozenset({"lock", "lock_states", "lock_ready", "lock_untold", "claim", "peek"})
 
@@ -115,14 +115,22 @@ class Faults:
             hold.rollback()
             raise Unavailable("connection lost")
 
-    def leave_out(self, verb: str, options: dict[str, Any], answer: Any) -> Any:
+    def leave_out(self, verb: str, waits: bool, answer: Any) -> Any:
         """What a server with row locks does: skip rows that others hold, if told not to wait."""
-        if verb == "runs.lock" and not options["wait"]:
+        if verb == "runs.lock" and not waits:
             return [run for run in answer if not self._chance.sometimes("store.run_locked")]
         if verb == "tasks.claim":
             free = [task for task in answer.tasks if not self._chance.sometimes("store.row_locked")]
-            return Claim(free, answer.floor)
+            return Claim(free, *answer[1:])
+        if isinstance(answer, Opened) and not waits:
+            return self._without_held_runs(answer)
         return answer
+
+    def _without_held_runs(self, opened: Opened) -> Opened:
+        runs = [run for run in opened.runs if not self._chance.sometimes("store.run_locked")]
+        had = {run.id for run in runs}
+        tasks = [task for task in opened.tasks if task.run_id in had]
+        return opened._replace(runs=runs, tasks=tasks)
 
     async def at_commit(self, hold: Hold) -> None:
         """Between the last statement and the commit."""
@@ -214,14 +222,17 @@ class _Verbs:
             part = _Verbs(self._hold, self._faults, target, name)
             setattr(self, name, part)
             return part
-        moves = self._table in {"runs", "tasks"} and name not in READING_VERBS
+        moves = (self._table in {"runs", "tasks"} and name not in READING_VERBS) or name == "write"
 
         async def verb(*args: Any, **options: Any) -> Any:
             await self._faults.at_statement(self._hold)
             self._hold.check()
             self._hold.moved = self._hold.moved or moves
             answer = drive(target(*args, **options))
-            return self._faults.leave_out(f"{self._table}.{name}", options, answer)
+            waits = options.get("wait", False) or any(
+                isinstance(one, Opening) and one.wait for one in args
+            )
+            return self._faults.leave_out(f"{self._table}.{name}", waits, answer)
 
         setattr(self, name, verb)
         return verb

@@ -114,6 +114,8 @@ class Endings:
         return LOOK_SECONDS_MAX
 
     def _hear(self, facts: Sequence[Fact]) -> None:
+        if not self._waiters:
+            return
         for fact in facts:
             if fact.type in _ENDINGS:
                 self._tell(fact.run_id)

@@ -1,10 +1,11 @@
 """Follows the outbox, once for each api process: streams of events, waits and rates live on it.
 
 Rows are read by position, so that nothing is missed whichever process has written it. The bus only
-hurries: while somebody follows, its events wake the reader; without it, and for nobody, the reader
-looks once a second. Who falls behind the rows kept in memory is cut off and resumes by its place,
-so a slow reader costs no memory. Positions are given by the relay: without a notifier anywhere
-nothing is stamped, and streams stay silent. Health says so.
+hurries: while somebody follows, its events wake the reader, or the relay does when it works in the
+same process; without it, and for nobody, the reader looks once a second. Who falls behind the rows
+kept in memory is cut off and resumes by its place, so a slow reader costs no memory. Positions are
+given by the relay: without a notifier anywhere nothing is stamped, and streams stay silent. Health
+says so.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from typing import Protocol
 
 import msgspec
 
@@ -26,6 +28,9 @@ from tidemill.ports.store import Store
 
 log = logging.getLogger(__name__)
 
+BYTES_AT_ONCE = 200_000
+"""About a thousand facts: a millisecond or two of work."""
+
 
 class FollowingConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How often the outbox is looked at, and how much of it is kept in memory."""
@@ -38,6 +43,17 @@ class FollowingConfig(msgspec.Struct, frozen=True, kw_only=True):
     facts_max: int = 20_000
     followers_max: int = 1_000
     catching_up_max: int = 4
+
+
+class NearRelay(Protocol):
+    """A relay in the process of its reader: what it stamps, it tells without a bus."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether positions come from it."""
+
+    def hurry(self) -> None:
+        """Somebody has begun to wait for what happens."""
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -71,10 +87,25 @@ class Following:
         self._waiters = 0
         self._followers: dict[RunId | None, set[Follower]] = {}
         self._listeners: list[Callable[[Sequence[Fact]], None]] = []
+        self._relay: NearRelay | None = None
 
     def listen(self, listener: Callable[[Sequence[Fact]], None]) -> None:
         """Call it with the facts of every row from now on; it must be quick."""
         self._listeners.append(listener)
+
+    def settle_beside(self, relay: NearRelay) -> None:
+        """The relay works in this process and will wake the reader: no bus is needed then."""
+        self._relay = relay
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anybody follows or waits."""
+        return self._wanted.is_set()
+
+    def wake(self) -> None:
+        """There are new positions: read them at once if anybody wants them."""
+        if self.is_wanted:
+            self._woken.set()
 
     def health(self) -> list[str]:
         """Why events do not arrive as they should; nothing when they do."""
@@ -102,9 +133,14 @@ class Following:
             self.rows = RecentRows(head, self.config.facts_max)
             self._started.set()
         found = await self._store.reader.events_after(self.rows.head, self.config.rows_max)
+        size = 0
         for row in found:
             if row.position > self.rows.head:
                 self._take(RecentRow(row))
+                size += len(row.facts)
+            if size > BYTES_AT_ONCE:
+                size = 0
+                await self._clock.sleep(0)  # others come first: nobody may wait for all of this
         return len(found)
 
     async def catch_up(self) -> None:
@@ -159,10 +195,13 @@ class Following:
     def count_wanted(self, change: int) -> None:
         """Somebody more, or less, follows."""
         self._waiters += change
-        if self._waiters:
-            self._wanted.set()
-        else:
+        if not self._waiters:
             self._wanted.clear()
+        elif not self.is_wanted:
+            self._wanted.set()
+            self._woken.set()  # for what was stamped while nobody cared
+            if self._relay is not None:
+                self._relay.hurry()
 
     # Reading
 
@@ -170,8 +209,13 @@ class Following:
         assert self.rows is not None
         self.rows.add(row)
         self._unstamped_since = None
+        if not row.count:
+            log.warning("outbox row %d cannot be read and is passed over", row.number)
         for listener in self._listeners:
             listener(row.facts)
+        if not self._followers:
+            row.fold()
+            return
         for follower in self._concerned(row):
             follower.stir(row.position)
 
@@ -217,6 +261,9 @@ class Following:
     async def _listen(self) -> None:
         while True:
             await self._wanted.wait()
+            if self._relay is not None and self._relay.leads:
+                await self._clock.sleep(self.config.poll_seconds)
+                continue
             with suppress(Unavailable):  # polling finds what no event tells
                 await self._hear()
             await self._clock.sleep(self.config.poll_seconds)

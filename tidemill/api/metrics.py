@@ -6,16 +6,19 @@ the greatest. A job is a task, whichever way it was submitted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    disable_created_metrics,
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
 )
 from prometheus_client.exposition import generate_latest
+from prometheus_client.utils import floatToGoString
 
 from tidemill.domain.facts import Fact, FactType
 from tidemill.domain.identifiers import SECOND
@@ -42,49 +45,79 @@ BUCKETS = (
     3600,
 )
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # when a counter began is of no use to anybody here
+_BUCKETS_MICROS = [round(seconds * SECOND) for seconds in BUCKETS]
+_COUNTED = frozenset({FactType.TASK_READY, FactType.TASK_COMPLETED, FactType.TASK_FAILED})
 
 
 class Meter:
-    """The numbers of one namespace."""
+    """The numbers of one namespace; plain ones, as several facts of every task pass by here."""
 
     def __init__(self) -> None:
-        self._registry = registry = CollectorRegistry()
-        self._jobs = Counter("jobs", "Jobs that became ready to run.", ["type"], registry=registry)
-        self._successes = Counter("jobs_success", "Jobs that succeeded.", registry=registry)
-        self._failures = Counter("jobs_failed", "Jobs that failed for good.", registry=registry)
-        self._latency = Histogram(
-            "job_latency_seconds",
-            "From the start of a job's last attempt to its success.",
-            buckets=BUCKETS,
-            registry=registry,
-        )
-        self._queue = Gauge("queue_depth", "Jobs that wait for a free slot.", registry=registry)
-        self._dead = Gauge("dead_letter_depth", "Jobs among the dead letters.", registry=registry)
-        self._busy = Gauge(
-            "worker_busy", "Slots of a worker that are taken.", ["worker"], registry=registry
-        )
+        self._jobs: dict[str, int] = {}
+        self._successes = 0
+        self._failures = 0
+        self._latency_counts = [0] * (len(BUCKETS) + 1)  # the last one: longer than all buckets
+        self._latency_micros = 0
 
     def hear(self, fact: Fact) -> None:
         """Count what a fact about a task tells."""
-        match fact.type:
-            case FactType.TASK_READY if fact.epoch == 0:
-                self._jobs.labels(fact.executor or "unknown").inc()
-            case FactType.TASK_COMPLETED:
-                self._successes.inc()
-                if fact.started_at is not None:
-                    self._latency.observe((fact.at - fact.started_at) / SECOND)
-            case FactType.TASK_FAILED:
-                self._failures.inc()
+        kind = fact.type
+        if kind is FactType.TASK_COMPLETED:
+            self._successes += 1
+            if fact.started_at is not None:
+                took = fact.at - fact.started_at
+                self._latency_counts[bisect_left(_BUCKETS_MICROS, took)] += 1
+                self._latency_micros += took
+        elif kind is FactType.TASK_FAILED:
+            self._failures += 1
+        elif kind is FactType.TASK_READY and fact.epoch == 0:
+            executor = fact.executor or "unknown"
+            self._jobs[executor] = self._jobs.get(executor, 0) + 1
 
     def text(self, counts: Overview, workers: Sequence[WorkerRow]) -> bytes:
         """Everything, in the text format of Prometheus."""
-        self._queue.set(counts.ready)
-        self._dead.set(counts.dead_letters)
-        self._busy.clear()
-        for worker in workers:
-            self._busy.labels(worker.session.worker).set(worker.busy)
-        return generate_latest(self._registry)
+        registry = CollectorRegistry()
+        registry.register(_Numbers([*self._counters(), self._latency(), *_gauges(counts, workers)]))
+        return generate_latest(registry)
+
+    def _counters(self) -> Iterator[Metric]:
+        jobs = CounterMetricFamily("jobs", "Jobs that became ready to run.", labels=["type"])
+        for executor, count in self._jobs.items():
+            jobs.add_metric([executor], count)
+        yield jobs
+        yield CounterMetricFamily("jobs_success", "Jobs that succeeded.", value=self._successes)
+        yield CounterMetricFamily("jobs_failed", "Jobs that failed for good.", value=self._failures)
+
+    def _latency(self) -> Metric:
+        bounds = [*map(floatToGoString, BUCKETS), "+Inf"]
+        return HistogramMetricFamily(
+            "job_latency_seconds",
+            "From the start of a job's last attempt to its success.",
+            buckets=list(zip(bounds, accumulate(self._latency_counts), strict=True)),
+            sum_value=self._latency_micros / SECOND,
+        )
+
+
+class _Numbers:
+    """What a registry asks for its metrics."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Sequence[Metric]:
+        """All of them."""
+        return self._metrics
+
+
+def _gauges(counts: Overview, workers: Sequence[WorkerRow]) -> Iterator[Metric]:
+    yield GaugeMetricFamily("queue_depth", "Jobs that wait for a free slot.", value=counts.ready)
+    yield GaugeMetricFamily(
+        "dead_letter_depth", "Jobs among the dead letters.", value=counts.dead_letters
+    )
+    busy = GaugeMetricFamily("worker_busy", "Slots of a worker that are taken.", labels=["worker"])
+    for name, slots in {worker.session.worker: worker.busy for worker in workers}.items():
+        busy.add_metric([name], slots)
+    yield busy
 
 
 class Meters:
@@ -96,7 +129,7 @@ class Meters:
     def hear(self, facts: Sequence[Fact]) -> None:
         """Count what these facts tell; the task that makes a workflow's output is no job."""
         for fact in facts:
-            if fact.task is not None and fact.task != OUTPUT_ID:
+            if fact.type in _COUNTED and fact.task != OUTPUT_ID:
                 self.of(fact.namespace).hear(fact)
 
     def of(self, namespace: str) -> Meter:

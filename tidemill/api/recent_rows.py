@@ -63,18 +63,38 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 class RecentRow:
     """The facts of one transaction; each is encoded once, however many follow it."""
 
-    __slots__ = ("_encoded", "facts", "number", "position", "runs")
+    __slots__ = ("_encoded", "_facts", "_runs", "count", "data", "number", "position")
 
     def __init__(self, row: OutboxRow) -> None:
         self.number = row.number
         self.position = row.position
-        self.facts = _facts_of(row)
-        self.runs: Mapping[RunId, list[int]] = _by_run(self.facts)
+        self.data = row.facts
+        self._facts: tuple[Fact, ...] | None = None
+        self._runs: Mapping[RunId, list[int]] | None = None
         self._encoded: dict[int, bytes] = {}
+        self.count = len(self.facts)
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """All of them, in order; none when they cannot be read."""
+        if self._facts is None:
+            self._facts = _facts_of(self.data)
+        return self._facts
+
+    @property
+    def runs(self) -> Mapping[RunId, list[int]]:
+        """Which of the facts are about which run."""
+        if self._runs is None:
+            self._runs = _by_run(self.facts)
+        return self._runs
+
+    def fold(self) -> None:
+        """Keep only what was read: unfolded, facts take three times the memory."""
+        self._facts = self._runs = None
 
     def told(self, choice: Choice, seen: Place) -> Iterator[Told]:
         """What of it somebody wants who has come as far as `seen`."""
-        indexes = range(len(self.facts)) if choice.run_id is None else self.runs.get(choice.run_id)
+        indexes = range(self.count) if choice.run_id is None else self.runs.get(choice.run_id)
         for index in indexes or ():
             place = Place(self.position, index)
             if place > seen and choice.takes(self.facts[index]):
@@ -106,11 +126,11 @@ class RecentRows:
             self._facts = 0
             self.floor = row.position - 1
         self._rows.append(row)
-        self._facts += len(row.facts) + 1
+        self._facts += row.count + 1
         self.head = row.position
         while self._facts > self._facts_max and len(self._rows) > 1:
             oldest = self._rows.popleft()
-            self._facts -= len(oldest.facts) + 1
+            self._facts -= oldest.count + 1
             self.floor = oldest.position
 
     def since(self, position: int) -> Iterator[RecentRow]:
@@ -118,9 +138,9 @@ class RecentRows:
         return islice(self._rows, max(0, position - self.floor - 1), None)
 
 
-def _facts_of(row: OutboxRow) -> tuple[Fact, ...]:
+def _facts_of(data: bytes) -> tuple[Fact, ...]:
     try:
-        return decode_facts(row.facts)
+        return decode_facts(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ()  # of a later release, or damaged: the relay sets it aside
 

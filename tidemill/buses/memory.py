@@ -26,6 +26,10 @@ class MemoryBus:
         self._dead: _Fan[Message] = _Fan(queued_max)
         self.aside: deque[Message] = deque(maxlen=SET_ASIDE_MAX)
 
+    def is_heard(self) -> bool:
+        """Whether anybody follows events, or what is set aside."""
+        return self._events.is_followed or self._dead.is_followed
+
     async def publish(self, events: Sequence[Event]) -> None:
         """Hand events to whoever subscribed."""
         self._events.spread(events)
@@ -160,6 +164,10 @@ class _Fan(Generic[T]):
     def __init__(self, queued_max: int) -> None:
         self._queued_max = queued_max
         self._mailboxes: list[Mailbox[T]] = []
+
+    @property
+    def is_followed(self) -> bool:
+        return bool(self._mailboxes)
 
     def spread(self, items: Sequence[T]) -> None:
         for mailbox in self._mailboxes:

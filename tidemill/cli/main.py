@@ -161,8 +161,6 @@ def main() -> None:
     """Run one command. Exit codes: 0 done, 1 the run failed, 2 refused, 130 interrupted."""
     # What gRPC's C library prints by itself is neither one line nor for people; Tidemill says it.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    # It would start threads in a fork that is about to become a worker, and crash there.
-    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     sys.exit(exit_code())
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from tidemill.cli.options import complete, json_option, settings_options
+from tidemill.cli.options import json_option, settings_options
 from tidemill.cli.output import answer
+from tidemill.runtime.loops import run_serving
 from tidemill.runtime.settings import Settings
 
 
@@ -23,7 +24,7 @@ def resume(run: str | None, as_json: bool, settings: Settings) -> int:
     tidemill resume
     tidemill resume latest --import flow.py
     """
-    return complete(_resume(run, settings, as_json))
+    return run_serving(_resume(run, settings, as_json))
 
 
 async def _resume(text: str | None, settings: Settings, as_json: bool) -> int:

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import click
 
-from tidemill.cli.options import complete, json_option, read_input, settings_options
+from tidemill.cli.options import json_option, read_input, settings_options
+from tidemill.runtime.loops import run_serving
 from tidemill.runtime.offering import serving
 from tidemill.runtime.settings import Settings
 
@@ -38,7 +39,7 @@ def run(file: str, value: str | None, as_json: bool, settings: Settings) -> int:
     prepare_input(workflow.input, given)  # refused here, before anything is started
     settings = replace(settings, imports=(*loaded.imports, *settings.imports))
     session = RunSession(serving(settings, [workflow]), quiet=as_json)
-    code = complete(session.run_new(workflow, given))
+    code = run_serving(session.run_new(workflow, given))
     if as_json:
         session.print_run()
     return code

@@ -53,6 +53,7 @@ class JwtSigner:
     def __init__(self, key: bytes, clock: Clock, entropy: Entropy) -> None:
         assert len(key) >= KEY_BYTES, "a signing key has at least 256 bits"
         self._key = key
+        self._mac = hmac.new(key, digestmod="sha256")
         self._clock = clock
         self._entropy = entropy
 
@@ -70,7 +71,7 @@ class JwtSigner:
             "nbf": now,
             "exp": now + seconds,
         }
-        return _signed(self._key, msgspec.json.encode({**claims, **stated}))
+        return self._signed(msgspec.json.encode({**claims, **stated}))
 
     def read(self, kind: TokenKind, token: str) -> Mapping[str, str | int] | None:
         """The claims of a token; None when it is not ours, not of this kind, or not valid now."""
@@ -95,6 +96,13 @@ class JwtSigner:
             return None
         return claims if self._is_valid(kind, stated) else None
 
+    def _signed(self, payload: bytes) -> str:
+        """What the library would make of it, in a tenth of the time: every task gets a token."""
+        content = _FIRST + _segment(payload)
+        mac = self._mac.copy()  # the key is worked in already
+        mac.update(content)
+        return (content + b"." + _segment(mac.digest())).decode()
+
     def _is_valid(self, kind: TokenKind, stated: _Claims) -> bool:
         now = self._clock.now() // SECOND
         return (
@@ -104,12 +112,6 @@ class JwtSigner:
             and now < stated.exp + LEEWAY_SECONDS
             and 0 < stated.exp - stated.iat <= kind.seconds_max
         )
-
-
-def _signed(key: bytes, payload: bytes) -> str:
-    """What the library would make of it, in a tenth of the time: every task gets a token."""
-    content = _FIRST + _segment(payload)
-    return (content + b"." + _segment(hmac.digest(key, content, "sha256"))).decode()
 
 
 def _segment(data: bytes) -> bytes:

@@ -38,7 +38,7 @@ class FactType(StrEnum):
     TASK_REOPENED = "task.reopened"  # waits for its parents again, after a replay
 
 
-class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One change of state. `position` and `task` are absent when it is the run that changed."""
 
     type: FactType

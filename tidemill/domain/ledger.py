@@ -91,11 +91,15 @@ class Ledger:
 
     def changed_tasks(self) -> list[TaskRun]:
         """Rows to write back, in the order of their keys."""
-        return [self._tasks[position] for position in sorted(self._changed)]
+        if len(self._changed) > 1:
+            return [self._tasks[position] for position in sorted(self._changed)]
+        return [self._tasks[position] for position in self._changed]
 
     def changed_run(self) -> Run | None:
         """The run to write back, if it changed."""
-        return self.run if self.run != self._stored_run else None
+        if self.run is self._stored_run or self.run == self._stored_run:
+            return None
+        return self.run
 
     def task(self, position: int) -> TaskRun | None:
         """A row as it stands now, if it was supplied."""
@@ -106,7 +110,7 @@ class Ledger:
 
         None of a run that is being stopped: they are cancelled soon, if not in this turn.
         """
-        if self.is_stopping:
+        if self.is_stopping or not self._changed:
             return []
         return [
             task
@@ -130,11 +134,16 @@ class Ledger:
         return self.is_stopping and self._stored_run.stop is None
 
     @property
+    def has_to_tell(self) -> bool:
+        """Whether an ending is known that children, or the roots, have not heard of."""
+        return bool(self._telling) or self.run.told is not None
+
+    @property
     def unfinished(self) -> bool:
         """Whether another turn must go on with this run at once."""
         # Rows that this turn writes cannot be told or stopped before the next one.
         writing = self.run.state is RunState.PENDING or bool(self.new_tasks)
-        telling = bool(self._telling) or self.run.told is not None or self._more_to_tell
+        telling = self.has_to_tell or self._more_to_tell
         return writing or telling or self._more_to_stop or self.run.swept is not None
 
     # What can happen
@@ -224,11 +233,12 @@ class Ledger:
 
     def _move(self, task: TaskRun, event: Event) -> Transition | None:
         node = self.plan.nodes[task.node]
-        waited = isinstance(event, Due) and event.state is TaskState.READY
-        if self.is_paused and waited:
+        if not self.is_paused:
+            return advance(task, event, node, self.now, self._chance())
+        if isinstance(event, Due) and event.state is TaskState.READY:
             event = Held()  # not held yet, and its wait does not count any more
         move = advance(task, event, node, self.now, self._chance())
-        if move is None or not self.is_paused or move.task.state is not TaskState.READY:
+        if move is None or move.task.state is not TaskState.READY:
             return move
         aside = advance(move.task, Held(), node, self.now, self._chance())
         return move if aside is None else Transition(aside.task, move.attempt)

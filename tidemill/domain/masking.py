@@ -19,6 +19,7 @@ VALUE_CHARACTERS_MIN = 4
 LINE_CHARACTERS_MIN = 8
 PIECE_CHARACTERS_MIN = 6
 _GLANCE = 8  # characters that are compared before the rest is
+_NOTHING = re.compile("(?!)")
 
 
 class Masking:
@@ -26,7 +27,7 @@ class Masking:
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._forms: tuple[str, ...] = ()  # the longest first
-        self._pattern = re.compile("(?!)")
+        self._pattern = _NOTHING
         self._held = ""
         for value in values:
             self.add(value)

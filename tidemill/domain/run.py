@@ -39,7 +39,7 @@ PAUSED_FORMAT = 2
 """Of a run while it is paused: a release that knows nothing of pauses leaves it alone."""
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class Run(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A row of the run table, without its input."""
 
     id: RunId
@@ -48,9 +48,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     version_id: VersionId
     state: RunState
     open: int  # tasks that have not ended
+    next_position: int  # positions below are written
+    created_at: Moment
     failed: int = 0  # tasks that are FAILED
     ended: int = 0  # endings so far: gives each ended task its `ended_no`
-    next_position: int  # positions below are written
     told: int | None = None  # roots made READY so far, in order; None when none is left
     stop: Reason | None = None  # why the rest of the run is being cancelled
     generation: int = 1  # raised each time the run is reopened
@@ -58,7 +59,6 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     parent_run: RunId | None = None
     parent_position: int | None = None
-    created_at: Moment
     due_at: Moment | None = None  # when the run's time is over
     started_at: Moment | None = None
     ended_at: Moment | None = None

@@ -63,7 +63,7 @@ class Reason(StrEnum):
     TASK_FAILED = "task_failed"  # of a run: at least one task failed
 
 
-class TaskError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TaskError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What went wrong in an attempt, as the user should see it."""
 
     type: str
@@ -71,15 +71,16 @@ class TaskError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     traceback: str = ""
 
 
-class TaskRun(msgspec.Struct, frozen=True, kw_only=True):
+class TaskRun(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A row of the task table, without its result."""
 
     run_id: RunId
     position: int
     namespace: str
     node: int  # place in the definition
-    kind: TaskKind = TaskKind.TASK
     state: TaskState
+    route: str
+    kind: TaskKind = TaskKind.TASK
     epoch: int = 0  # raised by every grant: the fence
     failures: int = 0  # errors and timeouts of user code, against the retry policy
     losses: int = 0  # sessions lost under it, against a limit of their own
@@ -87,7 +88,6 @@ class TaskRun(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0  # parents that failed, or could not run for a failure
     skipped: int = 0  # parents that were skipped or cancelled
     told: int | None = None  # ended: children told so far, in order; None when none is left
-    route: str
     priority: int = 0
     hold: str | None = None  # READY but not admissible, and why
     due_at: Moment | None = None  # when a timer must look at it: see domain/transitions.py
@@ -118,7 +118,7 @@ class TaskRun(msgspec.Struct, frozen=True, kw_only=True):
         return max(1, spent) if over else spent + 1
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An attempt that another one followed; the latest one lives in the task itself."""
 
     run_id: RunId

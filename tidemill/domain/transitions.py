@@ -84,6 +84,10 @@ def advance(
     """
     state = task.state
     match event:
+        case Granted() if state is TaskState.READY:
+            return Transition(_granted(task, event, node, now))
+        case ParentsEnded() if state is TaskState.PENDING:
+            return Transition(_counted(task, event, node, now))
         case Succeeded() | Failed() | CancelConfirmed() | Released() | Adopted() | Lost():
             is_stale = state not in GRANTED or _is_of_another_grant(task, event)
             return None if is_stale else _reported(task, event, node, now, chance)
@@ -102,10 +106,6 @@ def advance(
             return None if is_late else Transition(_held_or_admitted(task, event, node, now))
         case StopRequested():
             return _stopped(task, node, now)
-        case Granted() if state is TaskState.READY:
-            return Transition(_granted(task, event, node, now))
-        case ParentsEnded() if state is TaskState.PENDING:
-            return Transition(_counted(task, event, node, now))
         case Replayed() if state is TaskState.FAILED:
             return Transition(_replayed(task, node, now), _latest_attempt(task))
         case Reopened() if state in REOPENABLE:

@@ -6,19 +6,17 @@ written as one. Each step is one statement for all runs of the batch.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TypeVar
 
 from tidemill.domain.errors import MalformedRun
 from tidemill.domain.facts import Fact, encode_facts
 from tidemill.domain.identifiers import Moment, RunId, TaskKey
 from tidemill.domain.ledger import STOPPABLE, Ledger
 from tidemill.domain.run import Run, RunState
-from tidemill.domain.task_run import TaskRun
+from tidemill.domain.task_run import Attempt, TaskRun
 from tidemill.engine.plans import Plans
-from tidemill.ports.store import TaskResult, Transaction
+from tidemill.ports.store import Changes, TaskResult, Transaction
 
 LOADS_MAX = 100
 """How often one transaction may go back for more rows; each time it gets a full bound of them."""
@@ -26,8 +24,6 @@ LOADS_MAX = 100
 
 STATEMENT_ROWS_MAX = 5_000
 """Rows that one statement writes: more than a turn has, less than a large replay."""
-
-T = TypeVar("T")
 
 
 class Book:
@@ -39,6 +35,7 @@ class Book:
         self.now = now
         self.ledgers: dict[RunId, Ledger] = {}
         self.locked: set[RunId] = set()
+        self.changed: list[TaskRun] = []  # the tasks that were written
         self._tx = tx
         self._plans = plans
         self._chance = chance
@@ -46,17 +43,15 @@ class Book:
         self._rows_left = rows_max
         self._taken_up: set[RunId] = set()
 
-    async def open_runs(self, run_ids: Sequence[RunId], *, wait: bool) -> None:
-        """Lock runs and open their ledgers; a run that is missing afterwards could not be had."""
-        runs = await self._tx.runs.lock(run_ids, wait=wait)
+    def open_locked(self, runs: Sequence[Run], tasks: Sequence[TaskRun]) -> None:
+        """Open ledgers of runs that this transaction has locked, with rows of theirs."""
         self._open(runs)
         self.locked.update(run.id for run in runs)
+        self.supply(tasks)
 
-    async def peek_runs(self, run_ids: Sequence[RunId]) -> None:
-        """Open ledgers of runs without locking them: enough to grant their READY tasks."""
-        unopened = [run_id for run_id in run_ids if run_id not in self.ledgers]
-        if unopened:
-            self._open(await self._tx.runs.peek(unopened))
+    def open_seen(self, runs: Sequence[Run]) -> None:
+        """Open ledgers of runs that are not locked: enough to grant their READY tasks."""
+        self._open([run for run in runs if run.id not in self.ledgers])
 
     async def load(self, keys: Iterable[TaskKey]) -> int:
         """Lock rows of open ledgers; return how many there are."""
@@ -81,10 +76,11 @@ class Book:
         for ledger in self.ledgers.values():
             if ledger.run.state is RunState.PENDING:
                 self._spend(ledger, ledger.unfold)
-        for _ in range(LOADS_MAX):
-            for ledger in self.ledgers.values():
+        telling = {run_id: one for run_id, one in self.ledgers.items() if one.has_to_tell}
+        for _ in range(LOADS_MAX if telling else 0):
+            for ledger in telling.values():
                 self._spend(ledger, ledger.tell)
-            if not await self.load(self._wanted()):
+            if not await self.load(self._wanted(telling)):
                 break
         for run_id, ledger in self.ledgers.items():
             if ledger.must_stop_tasks or (ledger.is_stopping and run_id in self._taken_up):
@@ -95,21 +91,37 @@ class Book:
 
     async def write(self) -> None:
         """Write everything that changed, facts last."""
-        ledgers = list(self.ledgers.values())
-        tx = self._tx
-        await tx.tasks.add([task for ledger in ledgers for task in ledger.new_tasks])
-        for rows in _in_parts([task for ledger in ledgers for task in ledger.changed_tasks()]):
-            await tx.tasks.save(rows)
-        runs = (ledger.changed_run() for ledger in ledgers)
-        await tx.runs.save([run for run in runs if run is not None])
-        results = [TaskResult(key, data) for ledger in ledgers for key, data in ledger.results]
-        await tx.history.add_results(results)
-        attempts = [attempt for ledger in ledgers for attempt in ledger.attempts]
-        for history in _in_parts(attempts):
-            await tx.history.add_attempts(history)
-        facts: list[Fact] = [fact for ledger in ledgers for fact in ledger.facts]
-        for told in _in_parts(facts):
-            await tx.outbox.append(encode_facts(told))
+        new_tasks = list[TaskRun]()
+        tasks = self.changed
+        runs = list[Run]()
+        results = list[TaskResult]()
+        attempts = list[Attempt]()
+        facts = list[Fact]()
+        for ledger in self.ledgers.values():
+            new_tasks += ledger.new_tasks
+            tasks += ledger.changed_tasks()
+            attempts += ledger.attempts
+            facts += ledger.facts
+            results += [TaskResult(*result) for result in ledger.results]
+            run = ledger.changed_run()
+            if run is not None:
+                runs.append(run)
+        await self._tx.write(
+            Changes(
+                new_tasks=new_tasks,
+                tasks=tasks[:STATEMENT_ROWS_MAX],
+                runs=runs,
+                results=results,
+                attempts=attempts[:STATEMENT_ROWS_MAX],
+                facts=_encoded(facts[:STATEMENT_ROWS_MAX]),
+            )
+        )
+        most = max(len(tasks), len(attempts), len(facts))
+        for first in range(STATEMENT_ROWS_MAX, most, STATEMENT_ROWS_MAX):
+            part = slice(first, first + STATEMENT_ROWS_MAX)
+            await self._tx.write(
+                Changes(tasks=tasks[part], attempts=attempts[part], facts=_encoded(facts[part]))
+            )
 
     def _open(self, runs: Sequence[Run]) -> None:
         plans, broken = self._plans.of(runs)
@@ -119,16 +131,13 @@ class Book:
             plan = plans[run.version_id]
             self.ledgers[run.id] = Ledger(run, plan, self.now, self._chance, self._rows_max)
 
-    def supply(self, tasks: Sequence[TaskRun]) -> None:
+    def supply(self, tasks: Iterable[TaskRun]) -> None:
         """Hand locked rows to their ledgers."""
-        by_run: dict[RunId, list[TaskRun]] = defaultdict(list)
         for task in tasks:
-            by_run[task.run_id].append(task)
-        for run_id, rows in by_run.items():
-            ledger = self.ledgers[run_id]
-            if any(not 0 <= row.node < len(ledger.plan.nodes) for row in rows):
-                raise MalformedRun(run_id, "a task stands for no node of the definition")
-            ledger.supply(rows)
+            ledger = self.ledgers[task.run_id]
+            if not 0 <= task.node < len(ledger.plan.nodes):
+                raise MalformedRun(task.run_id, "a task stands for no node of the definition")
+            ledger.supply((task,))
 
     def _spend(self, ledger: Ledger, step: Callable[[], None]) -> None:
         """Take a step of one ledger out of the bound that all ledgers share."""
@@ -136,10 +145,10 @@ class Book:
         step()
         self._rows_left -= before - ledger.rows_left
 
-    def _wanted(self) -> list[TaskKey]:
+    def _wanted(self, telling: Mapping[RunId, Ledger]) -> list[TaskKey]:
         keys = (
             TaskKey(run_id, position)
-            for run_id, ledger in self.ledgers.items()
+            for run_id, ledger in telling.items()
             for position in ledger.wanted()
         )
         return list(islice(keys, max(self._rows_left, 0)))
@@ -160,6 +169,5 @@ class Book:
         ledger.sweep(rows, more=len(rows) == limit)
 
 
-def _in_parts(rows: list[T]) -> Iterator[list[T]]:
-    for first in range(0, len(rows), STATEMENT_ROWS_MAX):
-        yield rows[first : first + STATEMENT_ROWS_MAX]
+def _encoded(facts: Sequence[Fact]) -> list[bytes]:
+    return [encode_facts(facts)] if facts else []

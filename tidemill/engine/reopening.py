@@ -51,7 +51,7 @@ class _Reopening:
     async def once(self) -> Ledger:
         async with self._store.transaction() as tx:
             book = Book(tx, self.plans, await tx.now(), lambda: 0.5, ROWS_MAX)
-            await book.open_runs([self._run_id], wait=True)
+            book.open_locked(await tx.runs.lock([self._run_id], wait=True), ())
             ledger = self._known(book.ledgers.get(self._run_id))
             if self._generation is not None and ledger.run.generation > self._generation:
                 return ledger  # an earlier try was committed, its reply lost

@@ -4,14 +4,18 @@ Outbox numbers are given at insert, not at commit, so whoever follows them loses
 late. The leader stamps the rows it can see with a dense `position`, in a transaction that locks
 its leader row; every reader follows positions, with a cursor of its own. The cursor moves after
 the publishing, so a crash in between publishes again what is known by its id.
+
+A step costs a commit, so it is taken for many turns at once: soon after the first of them while
+somebody listens, and a few times a second while nobody does. What nobody hears is not even read.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 import msgspec
 
@@ -22,7 +26,7 @@ from tidemill.notifier.outage import Outage
 from tidemill.ports.broker import Message
 from tidemill.ports.bus import Bus, Event
 from tidemill.ports.clock import Clock
-from tidemill.ports.store import OutboxRow, Store
+from tidemill.ports.store import OutboxRow, OutboxTable, Store
 from tidemill.protocol.unreadable import dead_letter
 
 log = logging.getLogger(__name__)
@@ -40,6 +44,7 @@ class RelayConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     poll_seconds: float = 0.5
     pause_seconds: float = 0.04  # at least, so that a busy mill is relayed in batches
+    calm_seconds: float = 0.25  # at least, while nobody listens
     lead_seconds: float = 1.4  # with one poll, less than the two seconds of a takeover
     retry_seconds_max: float = 2.0
     publish_seconds: float = 30.0
@@ -58,17 +63,43 @@ class RelayState(msgspec.Struct, frozen=True, kw_only=True):
     store_down_since: Moment | None
 
 
+class Neighbour(Protocol):
+    """A reader of the outbox in the relay's own process: it needs no bus to be woken."""
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody waits for what it reads."""
+
+    def wake(self) -> None:
+        """There are new positions."""
+
+
 class Relay:
-    """Publishes the outbox. Any number may run; one of them leads."""
+    """Publishes the outbox. Any number may run; one of them leads.
+
+    `is_heard` says whether what is published can reach anybody; by default that is never ruled out.
+    """
 
     def __init__(
-        self, *, name: str, store: Store, bus: Bus, clock: Clock, config: RelayConfig
+        self,
+        *,
+        name: str,
+        store: Store,
+        bus: Bus,
+        clock: Clock,
+        config: RelayConfig,
+        is_heard: Callable[[], bool] = lambda: True,
     ) -> None:
         self._name = name
         self._store = store
         self._bus = bus
         self._clock = clock
         self._config = config
+        self._is_heard = is_heard
+        self._neighbours: list[Neighbour] = []
+        self._hurried = asyncio.Event()
+        self._caught_up = False  # the cursor has come as far as positions were given
+        self._began_at = clock.monotonic()  # the last step
         self._pruned_at = clock.monotonic()
         self._leading = False
         self._rows_behind = 0
@@ -89,6 +120,19 @@ class Relay:
         """Rows that wait to be published, as of the last step; 0 when another relay leads."""
         return self._rows_behind if self._leading else 0
 
+    @property
+    def leads(self) -> bool:
+        """Whether it was the leader in its last step."""
+        return self._leading
+
+    def settle_beside(self, neighbour: Neighbour) -> None:
+        """Wake a reader of the same process from now on."""
+        self._neighbours.append(neighbour)
+
+    def hurry(self) -> None:
+        """Somebody has begun to wait for what happens."""
+        self._hurried.set()
+
     def health(self) -> list[str]:
         """Why facts do not leave as they should; nothing when they do. Work goes on regardless."""
         reasons = self._store_outage.tell() + self._bus_outage.tell()
@@ -106,19 +150,25 @@ class Relay:
     async def resign(self) -> None:
         """Let another relay lead at once, instead of when this one's time is over."""
         async with self._store.transaction() as tx:
-            await tx.outbox.lead(LEADER, self._name, await tx.now())
+            await tx.outbox.lead(LEADER, self._name, 0)
 
     async def step(self) -> int:
         """Publish one batch of rows; return how many."""
-        rows = await self._stamped_rows()
+        began_before, self._began_at = self._began_at, self._clock.monotonic()
+        caught_up, self._caught_up = self._caught_up, False
+        stamped, rows = await self._take_rows(caught_up, began_before)
         self._store_outage.worked()
+        if stamped:
+            for neighbour in self._neighbours:
+                neighbour.wake()
         if rows:
             await self._carry(rows)
             async with self._store.transaction() as tx:
                 await tx.outbox.move_cursor(CURSOR, rows[-1].position)
             self._rows_behind = max(0, self._rows_behind - len(rows))
+        self._caught_up = self._leading and self._rows_behind == 0
         await self._prune()
-        return len(rows)
+        return max(stamped, len(rows))
 
     # Waiting
 
@@ -149,10 +199,14 @@ class Relay:
 
     async def _nap(self, woken: asyncio.Event) -> None:
         await self._clock.sleep(self._config.pause_seconds)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._config.poll_seconds):
-                await woken.wait()
+        if not self._is_followed():
+            self._hurried.clear()
+            await _at_most(self._config.calm_seconds, self._hurried)
+        await _at_most(self._config.poll_seconds, woken)
         woken.clear()
+
+    def _is_followed(self) -> bool:
+        return self._is_heard() or any(one.is_wanted for one in self._neighbours)
 
     async def _follow_hints(self, woken: asyncio.Event) -> None:
         while True:
@@ -167,19 +221,39 @@ class Relay:
 
     # One step
 
-    async def _stamped_rows(self) -> list[OutboxRow]:
+    async def _take_rows(self, caught_up: bool, began_before: float) -> tuple[int, list[OutboxRow]]:
+        """How many rows have a position now that had none, and those to be published."""
         async with self._store.transaction() as tx:
-            until = await tx.now() + round(self._config.lead_seconds * SECOND)
-            self._leading = await tx.outbox.lead(LEADER, self._name, until)
+            lead_micros = round(self._config.lead_seconds * SECOND)
+            self._leading = await tx.outbox.lead(LEADER, self._name, lead_micros)
             if not self._leading:
-                return []
-            for _ in range(STAMP_ROUNDS_MAX):
-                if await tx.outbox.stamp(self._config.rows_max) < self._config.rows_max:
-                    break
-            after = await tx.outbox.cursor(CURSOR)
-            rows = await tx.outbox.read(after, self._config.rows_max)
-            self._rows_behind = await tx.outbox.cursor(STAMPED) - after if rows else 0
-            return rows
+                return 0, []
+            # If not, another one may have led in between, and left rows that it had stamped.
+            led_on = self._clock.monotonic() - began_before < self._config.lead_seconds
+            stamped = await self._stamp(tx.outbox)
+            if not stamped and caught_up and led_on:
+                return 0, []
+            # Asked after the stamping: who listens by then hears all that is committed later.
+            if self._is_heard():
+                return stamped, await self._read(tx.outbox)
+            await tx.outbox.pass_over(CURSOR)
+            self._rows_behind = 0
+            return stamped, []
+
+    async def _stamp(self, outbox: OutboxTable) -> int:
+        stamped = 0
+        for _ in range(STAMP_ROUNDS_MAX):
+            some = await outbox.stamp(self._config.rows_max)
+            stamped += some
+            if some < self._config.rows_max:
+                break
+        return stamped
+
+    async def _read(self, outbox: OutboxTable) -> list[OutboxRow]:
+        after = await outbox.cursor(CURSOR)
+        rows = await outbox.read(after, self._config.rows_max)
+        self._rows_behind = await outbox.cursor(STAMPED) - after if rows else 0
+        return rows
 
     async def _carry(self, rows: Sequence[OutboxRow]) -> None:
         """Bring rows to the bus: facts as events, what cannot be read to the dead letters."""
@@ -241,6 +315,12 @@ class Relay:
                 gone = await tx.outbox.prune(before, PRUNE_ROWS_MAX)
             if gone < PRUNE_ROWS_MAX:
                 break
+
+
+async def _at_most(seconds: float, event: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
 
 
 def _events(row: OutboxRow) -> list[Event]:

@@ -21,7 +21,7 @@ class Hint(msgspec.Struct, frozen=True, kw_only=True):
     missed: bool = False  # earlier ones may be lost: look everywhere
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A fact on its way to the world. `id` is the same each time the fact is published."""
 
     id: str

@@ -44,7 +44,10 @@ class Watch(Protocol):
         """Open runs whose `due_at` has come and that are not stopping yet."""
 
     async def lost_tasks(self, limit: int, *, expired: bool) -> list[LostTask]:
-        """Granted tasks whose session is missing or closed, or (with `expired`) has expired."""
+        """Granted tasks whose session is closed, or (with `expired`) has expired."""
+
+    async def orphaned_tasks(self, limit: int) -> list[LostTask]:
+        """Granted tasks whose session is missing. Looks at all grants: to be asked now and then."""
 
     async def unsettled_runs(self, limit: int) -> list[RunId]:
         """Runs with work for a turn: tasks to write, to stop, to hold or to admit, or to tell."""

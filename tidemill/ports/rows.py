@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from tidemill.domain.identifiers import Lane, Moment, RunId, SessionId, TaskKey, Token, VersionId
 from tidemill.domain.run import Run
-from tidemill.domain.task_run import TaskRun, TaskState
+from tidemill.domain.task_run import Attempt, TaskRun, TaskState
 
 
-class NewRun(msgspec.Struct, frozen=True, kw_only=True):
+class NewRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A run about to be stored, with its input as JSON."""
 
     run: Run
     input: bytes
 
 
-class Version(msgspec.Struct, frozen=True, kw_only=True):
+class Version(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An immutable definition, known by the hash of its content."""
 
     id: VersionId
@@ -28,7 +29,7 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     created_at: Moment
 
 
-class StartKey(msgspec.Struct, frozen=True, kw_only=True):
+class StartKey(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The promise that one idempotency key starts one run."""
 
     namespace: str
@@ -39,7 +40,7 @@ class StartKey(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: Moment
 
 
-class Session(msgspec.Struct, frozen=True, kw_only=True):
+class Session(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A worker process's connection to a scheduler."""
 
     id: SessionId
@@ -62,6 +63,8 @@ class Claim(NamedTuple):
 
     tasks: list[TaskRun]
     floor: int
+    runs: list[Run]  # those of the tasks, each once, not locked; none in quarantine
+    inputs: Mapping[RunId, bytes]  # of those runs, as JSON, where they are small
 
 
 class ReadyLane(NamedTuple):
@@ -100,6 +103,35 @@ class TaskResult(NamedTuple):
     data: bytes
 
 
+class Opening(NamedTuple):
+    """What a turn begins with: whom it may grant to, and what it has news of."""
+
+    sessions: Sequence[SessionId]
+    runs: Sequence[RunId]
+    tasks: Sequence[TaskKey]  # of those runs
+    wait: bool = False  # for runs that another transaction holds
+
+
+class Opened(NamedTuple):
+    """What was had of it, locked, in order of key."""
+
+    now: Moment
+    alive: set[SessionId]  # open and unexpired right now
+    runs: list[Run]  # without those in quarantine and, unless waited for, those of others
+    tasks: list[TaskRun]  # of the runs that were had
+
+
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a transaction leaves behind in the tables of runs."""
+
+    new_tasks: Sequence[TaskRun] = ()
+    tasks: Sequence[TaskRun] = ()  # changed
+    runs: Sequence[Run] = ()  # changed
+    results: Sequence[TaskResult] = ()
+    attempts: Sequence[Attempt] = ()
+    facts: Sequence[bytes] = ()  # rows of the outbox
+
+
 class LogChunk(NamedTuple):
     """Some output of one attempt, in the order in which it was written."""
 
@@ -133,7 +165,7 @@ class WorkflowRow(msgspec.Struct, frozen=True, kw_only=True):
     deleted_at: Moment | None = None
 
 
-class Release(msgspec.Struct, frozen=True, kw_only=True):
+class Release(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A definition under a workflow's name; numbers count from 1 and are never used again."""
 
     namespace: str

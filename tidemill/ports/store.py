@@ -17,12 +17,15 @@ from tidemill.domain.task_run import Attempt, TaskRun, TaskState
 from tidemill.ports.identity import IdentityReader, IdentityTables
 from tidemill.ports.reading import Payloads, Reader, Watch
 from tidemill.ports.rows import (
+    Changes,
     Claim,
     DueTask,
     HeldTask,
     LogChunk,
     LostTask,
     NewRun,
+    Opened,
+    Opening,
     OutboxRow,
     ReadyLane,
     Release,
@@ -199,8 +202,8 @@ class OutboxTable(Protocol):
     async def append(self, facts: bytes) -> None:
         """Add one row: the facts of this transaction."""
 
-    async def lead(self, name: str, holder: str, until: Moment) -> bool:
-        """Lock the leader row; True when `holder` leads now, until the moment given at most."""
+    async def lead(self, name: str, holder: str, micros: int) -> bool:
+        """Lock the leader row; True when `holder` leads from now on, for so long at most."""
 
     async def stamp(self, limit: int) -> int:
         """Give visible rows without a position the next positions; return how many."""
@@ -213,6 +216,9 @@ class OutboxTable(Protocol):
 
     async def move_cursor(self, name: str, position: int) -> None:
         """Remember how far the reader `name` has come."""
+
+    async def pass_over(self, name: str) -> None:
+        """Let the reader `name` have come as far as positions were given."""
 
     async def prune(self, before: Moment, limit: int) -> int:
         """Delete rows older than the moment that every cursor has passed; return how many."""
@@ -242,6 +248,15 @@ class Transaction(Protocol):
 
     async def now(self) -> Moment:
         """The clock of the database, at this instant."""
+
+    async def open(self, opening: Opening) -> Opened:
+        """Lock the sessions as `sessions.lock` does, then the runs, then the tasks of the runs had.
+
+        The same as three verbs, in as few round trips as the database allows.
+        """
+
+    async def write(self, changes: Changes) -> None:
+        """Save and add it all, as the verbs of the tables do, facts last."""
 
 
 class Store(Protocol):
@@ -282,6 +297,7 @@ class Store(Protocol):
 
 __all__ = [
     "FORMAT_MAX",
+    "Changes",
     "Claim",
     "DefinitionTable",
     "DueTask",
@@ -290,6 +306,8 @@ __all__ = [
     "LogChunk",
     "LostTask",
     "NewRun",
+    "Opened",
+    "Opening",
     "OutboxRow",
     "OutboxTable",
     "Payloads",

@@ -33,6 +33,7 @@ from tidemill.protocol.messages import (
     Welcome,
     WorkerMessage,
 )
+from tidemill.protocol.writing import wire_scheduler_message, wire_worker_message
 
 ATTACH = "/tidemill.worker.v1.WorkerGateway/Attach"
 """The one method of the protocol, as gRPC names it."""
@@ -54,12 +55,12 @@ class MalformedMessage(TidemillError):
 
 def encode_worker_message(message: WorkerMessage) -> bytes:
     """What a worker sends."""
-    return _serialize(_wire_worker_message(message))
+    return _serialize(wire_worker_message(message))
 
 
 def encode_scheduler_message(message: SchedulerMessage) -> bytes:
     """What a scheduler sends."""
-    return _serialize(_wire_scheduler_message(message))
+    return _serialize(wire_scheduler_message(message))
 
 
 def decode_worker_message(data: bytes) -> WorkerMessage:
@@ -72,132 +73,6 @@ def decode_scheduler_message(data: bytes) -> SchedulerMessage:
     """What a scheduler has sent, or MalformedMessage."""
     parsed = _parse(data, wire.SchedulerMessage())
     return _value_of(parsed, _SCHEDULER_READERS)
-
-
-# From values to the wire.
-
-
-def _wire_worker_message(message: WorkerMessage) -> wire.WorkerMessage:
-    match message:
-        case Outcomes(outcomes):
-            body = wire.Outcomes(outcomes=map(_wire_outcome, outcomes))
-            return wire.WorkerMessage(outcomes=body)
-        case Ping():
-            return wire.WorkerMessage(ping=wire.Ping())
-        case Holdings(held=held, slots=slots):
-            return wire.WorkerMessage(holdings=wire.Holdings(held=_wire_tokens(held), slots=slots))
-        case Progress(reports):
-            return wire.WorkerMessage(progress=wire.Progress(reports=map(_wire_progress, reports)))
-        case Logs(chunks):
-            return wire.WorkerMessage(logs=wire.Logs(chunks=map(_wire_log, chunks)))
-        case Goodbye(released):
-            return wire.WorkerMessage(goodbye=wire.Goodbye(released=_wire_tokens(released)))
-        case Hello():
-            return wire.WorkerMessage(hello=_wire_hello(message))
-
-
-def _wire_scheduler_message(message: SchedulerMessage) -> wire.SchedulerMessage:
-    match message:
-        case Assignments(assignments):
-            body = wire.Assignments(assignments=map(_wire_assignment, assignments))
-            return wire.SchedulerMessage(assignments=body)
-        case Acks(tokens, stale):
-            acks = wire.Acks(tokens=_wire_tokens(tokens), stale=_wire_tokens(stale))
-            return wire.SchedulerMessage(acks=acks)
-        case Ping():
-            return wire.SchedulerMessage(ping=wire.Ping())
-        case Cancels(tokens):
-            return wire.SchedulerMessage(cancels=wire.Cancels(tokens=_wire_tokens(tokens)))
-        case Welcome():
-            return wire.SchedulerMessage(welcome=_wire_welcome(message))
-        case Refused(reason):
-            return wire.SchedulerMessage(refused=wire.Refused(reason=reason))
-
-
-def _wire_hello(hello: Hello) -> wire.Hello:
-    return wire.Hello(
-        protocol=hello.protocol,
-        worker=hello.worker,
-        namespace=hello.namespace,
-        slots=hello.slots,
-        queues=hello.queues,
-        labels=hello.labels,
-        executors=hello.executors,
-        offers=hello.offers,
-        session=hello.session,
-        secret=hello.secret,
-        held=_wire_tokens(hello.held),
-        finished=map(_wire_outcome, hello.finished),
-    )
-
-
-def _wire_welcome(welcome: Welcome) -> wire.Welcome:
-    return wire.Welcome(
-        session=welcome.session,
-        secret=welcome.secret,
-        keep=_wire_tokens(welcome.keep),
-        acknowledged=_wire_tokens(welcome.acknowledged),
-    )
-
-
-def _wire_assignment(assignment: Assignment) -> wire.Assignment:
-    return wire.Assignment(
-        token=_wire_token(assignment.token),
-        attempt=assignment.attempt,
-        workflow=assignment.workflow,
-        task=assignment.task,
-        executor=assignment.executor,
-        params=assignment.params,
-        inputs=assignment.inputs,
-        run_input=assignment.run_input,
-        results=assignment.results,
-        attempt_seconds=assignment.attempt_seconds,
-        heartbeat_seconds=assignment.heartbeat_seconds,
-        secrets=assignment.secrets,
-        secrets_trouble=assignment.secrets_trouble,
-        task_token=assignment.task_token,
-    )
-
-
-def _wire_outcome(outcome: Outcome) -> wire.Outcome:
-    token = _wire_token(outcome.token)
-    match outcome.report:
-        case Succeeded(_, result):
-            return wire.Outcome(token=token, succeeded=wire.Succeeded(result=result))
-        case Failed() as failed:
-            return wire.Outcome(token=token, failed=_wire_failed(failed))
-        case CancelConfirmed():
-            return wire.Outcome(token=token, cancel_confirmed=wire.CancelConfirmed())
-        case Released():
-            return wire.Outcome(token=token, released=wire.Released())
-
-
-def _wire_failed(failed: Failed) -> wire.Failed:
-    error = failed.error
-    return wire.Failed(
-        error=wire.TaskError(type=error.type, message=error.message, traceback=error.traceback),
-        final=failed.final,
-        timeout=failed.timeout,
-        retry_after_seconds=failed.retry_after_seconds,
-    )
-
-
-def _wire_progress(report: ProgressReport) -> wire.ProgressReport:
-    return wire.ProgressReport(
-        token=_wire_token(report.token), fraction=report.fraction, message=report.message
-    )
-
-
-def _wire_log(chunk: LogText) -> wire.LogText:
-    return wire.LogText(token=_wire_token(chunk.token), text=chunk.text, dropped=chunk.dropped)
-
-
-def _wire_token(token: Token) -> wire.Token:
-    return wire.Token(run_id=token.run_id, position=token.position, epoch=token.epoch)
-
-
-def _wire_tokens(tokens: Iterable[Token]) -> list[wire.Token]:
-    return [_wire_token(token) for token in tokens]
 
 
 def _serialize(message: Message) -> bytes:
@@ -220,6 +95,7 @@ def _hello(hello: wire.Hello) -> Hello:
         labels=dict(hello.labels),
         executors=tuple(hello.executors),
         offers=tuple(hello.offers),
+        joins_acks=hello.joins_acks,
         session=SessionId(hello.session) if hello.HasField("session") else None,
         secret=hello.secret if hello.HasField("secret") else None,
         held=_tokens(hello.held),
@@ -236,6 +112,11 @@ def _welcome(welcome: wire.Welcome) -> Welcome:
     )
 
 
+def _assignments(body: wire.Assignments) -> Assignments:
+    acks = _acks(body.acks) if body.HasField("acks") else None
+    return Assignments(tuple(map(_assignment, body.assignments)), acks)
+
+
 def _assignment(assignment: wire.Assignment) -> Assignment:
     return Assignment(
         token=_token(assignment.token),
@@ -246,13 +127,17 @@ def _assignment(assignment: wire.Assignment) -> Assignment:
         params=assignment.params,
         inputs=assignment.inputs,
         run_input=assignment.run_input,
-        results=dict(assignment.results),
+        results=dict(results) if (results := assignment.results) else {},
         attempt_seconds=_optional_seconds(assignment, "attempt_seconds"),
         heartbeat_seconds=_optional_seconds(assignment, "heartbeat_seconds"),
-        secrets=dict(assignment.secrets),
+        secrets=dict(secrets) if (secrets := assignment.secrets) else {},
         secrets_trouble=assignment.secrets_trouble,
         task_token=assignment.task_token,
     )
+
+
+def _acks(acks: wire.Acks) -> Acks:
+    return Acks(_tokens(acks.tokens), _tokens(acks.stale))
 
 
 def _outcome(outcome: wire.Outcome) -> Outcome:
@@ -261,10 +146,10 @@ def _outcome(outcome: wire.Outcome) -> Outcome:
 
 
 def _report(outcome: wire.Outcome, epoch: int) -> WorkerReport:
+    if outcome.HasField("succeeded"):  # nearly all
+        done = outcome.succeeded
+        return Succeeded(epoch, done.result if done.HasField("result") else None)
     match outcome.WhichOneof("report"):
-        case "succeeded":
-            done = outcome.succeeded
-            return Succeeded(epoch, done.result if done.HasField("result") else None)
         case "failed":
             return _failed(outcome.failed, epoch)
         case "cancel_confirmed":
@@ -297,13 +182,14 @@ def _log(chunk: wire.LogText) -> LogText:
 
 
 def _token(token: wire.Token) -> Token:
-    if not token.run_id:
+    run_id, position, epoch = token.run_id, token.position, token.epoch
+    if not run_id:
         raise MalformedMessage("a token without a run id")
-    if len(token.run_id) > RUN_ID_CHARACTERS_MAX:
+    if len(run_id) > RUN_ID_CHARACTERS_MAX:
         raise MalformedMessage(f"a run id of more than {RUN_ID_CHARACTERS_MAX} characters")
-    if max(token.position, token.epoch) > NUMBER_MAX:
+    if position > NUMBER_MAX or epoch > NUMBER_MAX:
         raise MalformedMessage(f"a token with a number above {NUMBER_MAX}")
-    return Token(RunId(token.run_id), token.position, token.epoch)
+    return Token(RunId(run_id), position, epoch)
 
 
 def _tokens(tokens: Iterable[wire.Token]) -> tuple[Token, ...]:
@@ -331,8 +217,8 @@ _WORKER_READERS: dict[str, Callable[[Any], WorkerMessage]] = {
 _SCHEDULER_READERS: dict[str, Callable[[Any], SchedulerMessage]] = {
     "welcome": _welcome,
     "refused": lambda body: Refused(body.reason),
-    "assignments": lambda body: Assignments(tuple(map(_assignment, body.assignments))),
-    "acks": lambda body: Acks(_tokens(body.tokens), _tokens(body.stale)),
+    "assignments": _assignments,
+    "acks": _acks,
     "cancels": lambda body: Cancels(_tokens(body.tokens)),
     "ping": lambda _: Ping(),
 }

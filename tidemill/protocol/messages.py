@@ -17,7 +17,7 @@ from tidemill.domain.identifiers import SessionId, Token
 PROTOCOL_VERSION = 1
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """How a grant ended, as the worker saw it. The report's epoch is the token's."""
 
     token: Token
@@ -39,6 +39,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     secret: str | None = None
     held: tuple[Token, ...] = ()
     finished: tuple[Outcome, ...] = ()
+    joins_acks: bool = False  # understands acknowledgements that come along with assignments
 
 
 class Outcomes(msgspec.Struct, frozen=True):
@@ -55,7 +56,7 @@ class Holdings(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
 
 
-class ProgressReport(msgspec.Struct, frozen=True):
+class ProgressReport(msgspec.Struct, frozen=True, gc=False):
     """How far an attempt has come, from 0 to 1, in the user's words. Not kept."""
 
     token: Token
@@ -69,7 +70,7 @@ class Progress(msgspec.Struct, frozen=True):
     reports: tuple[ProgressReport, ...]
 
 
-class LogText(msgspec.Struct, frozen=True):
+class LogText(msgspec.Struct, frozen=True, gc=False):
     """Some output of one attempt."""
 
     token: Token
@@ -108,7 +109,7 @@ class Refused(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Assignment(msgspec.Struct, frozen=True, kw_only=True):
+class Assignment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One task to run. Everything user-made travels as JSON bytes that no scheduler reads."""
 
     token: Token
@@ -130,17 +131,21 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
         return f"Assignment({self.task!r}, {self.token!r})"  # never its values
 
 
-class Assignments(msgspec.Struct, frozen=True):
-    """Tasks to run, at most as many as the session has free slots."""
-
-    assignments: tuple[Assignment, ...]
-
-
 class Acks(msgspec.Struct, frozen=True):
     """Outcomes that are committed, or stale for good: forget them."""
 
     tokens: tuple[Token, ...]
     stale: tuple[Token, ...] = ()
+
+
+class Assignments(msgspec.Struct, frozen=True):
+    """Tasks to run, at most as many as the session has free slots.
+
+    A worker whose Hello says that it joins acks gets what the same turn acknowledges along with it.
+    """
+
+    assignments: tuple[Assignment, ...]
+    acks: Acks | None = None
 
 
 class Cancels(msgspec.Struct, frozen=True):

@@ -66,6 +66,9 @@ class Front:
         services.progress, services.health = self._progress, self._health
         services.sealing = parts.sealing
         parts.exit.push_async_callback(services.submissions.close)
+        if parts.relay is not None:
+            services.following.settle_beside(parts.relay)
+            parts.relay.settle_beside(services.following)
         for duty in duties_of(services):
             parts.begin(duty)
         return services

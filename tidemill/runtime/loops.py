@@ -1,23 +1,24 @@
-"""The event loop of serving roles: uvloop where it is installed, the standard one elsewhere."""
+"""The event loop of processes that work: uvloop where it is installed, else the standard one."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
 
 def run_serving(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run the work of a serving process to its end."""
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    """Run the work of a process to its end."""
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(work)
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """A loop for whoever embeds roles: `asyncio.Runner(loop_factory=new_event_loop)`."""
     try:
         import uvloop
     except ImportError:
-        return None
-    return uvloop.new_event_loop
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
+from tidemill.buses.memory import MemoryBus
 from tidemill.domain.errors import Unavailable
 from tidemill.gateway.broker_gateway import BrokerGateway
 from tidemill.gateway.identity import identity_handler
@@ -98,6 +99,8 @@ class Parts:
             bus=self.bus,
             clock=self.clock,
             config=relay_config(self.settings),
+            # What others publish or hear, only a bus within this process can tell.
+            is_heard=self.bus.is_heard if isinstance(self.bus, MemoryBus) else _perhaps,
         )
         self.exit.push_async_callback(self._finish, relay.resign)
         self.exit.push_async_callback(self._finish, partial(_flush, relay))
@@ -159,6 +162,10 @@ class Parts:
         with contextlib.suppress(Unavailable, TimeoutError):
             async with asyncio.timeout(FLUSH_SECONDS):
                 await work()
+
+
+def _perhaps() -> bool:
+    return True
 
 
 async def _flush(relay: Relay) -> None:

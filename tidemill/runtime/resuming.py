@@ -16,6 +16,7 @@ from tidemill.runtime.settings import Settings
 from tidemill.runtime.sources import Sources
 from tidemill.runtime.system import SystemClock
 from tidemill.runtime.wiring import reading
+from tidemill.stores.errors import StoreRefused
 
 
 async def settings_for(store: Store, settings: Settings, runs: Sequence[Run]) -> Settings:
@@ -41,7 +42,10 @@ async def with_left_imports(settings: Settings, tell: Callable[[str], None]) -> 
     if path is None or not path.exists():
         return settings
     async with reading(settings.store, SystemClock()) as store:
-        versions = {run.version_id for run in await unfinished_runs(store)}
+        try:
+            versions = {run.version_id for run in await unfinished_runs(store)}
+        except StoreRefused:
+            return settings  # a start that was cut short: the file has no tables yet
     recalled = dict.fromkeys((*settings.imports, *Sources(settings.store).recall(versions)))
     for name in _lost_files(recalled):
         tell(f"{name} is gone: runs that need it cannot go on")

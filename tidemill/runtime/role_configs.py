@@ -11,6 +11,7 @@ def scheduler_config(settings: Settings) -> SchedulerConfig:
     """The times of a session keep their proportions when its life is set."""
     ttl = settings.session_ttl_seconds
     return SchedulerConfig(
+        turns_at_once=1 if settings.store.path else 2,
         turn_items_max=settings.turn_items_max,
         inbox_items_max=settings.inbox_items_max,
         session_ttl_seconds=ttl,

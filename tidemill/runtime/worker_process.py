@@ -21,11 +21,13 @@ from tidemill.domain.urls import mask_url
 from tidemill.runtime.exit_status import REFUSED, USAGE, WORN_OUT
 from tidemill.runtime.health import Health, HealthServer
 from tidemill.runtime.logging_setup import log_to_stderr
+from tidemill.runtime.loops import run_serving
 from tidemill.runtime.offering import hide_settings, take_secrets, worker_environ
 from tidemill.runtime.reaching import Reach, Unreachable
 from tidemill.runtime.setting_kinds import shown
 from tidemill.runtime.settings import Settings
 from tidemill.runtime.system import SystemClock, SystemEntropy
+from tidemill.runtime.tuning import forget_what_stays
 from tidemill.runtime.worker_parts import Way, employ, make_way, worker_config
 from tidemill.worker.broker_worker import BrokerWorker
 from tidemill.worker.capture import capture_output
@@ -58,7 +60,8 @@ def main(settings: Settings) -> NoReturn:
     except (ImportFailed, InvalidInput) as error:
         _leave(USAGE, str(error))
     process = _Process(settings, workshop, executors, supervised)
-    asyncio.run(process.serve(way, config))
+    forget_what_stays()
+    run_serving(process.serve(way, config))
     raise AssertionError("a worker leaves from inside its loop")
 
 

@@ -11,7 +11,7 @@ When no worker is idle, one is reserved and gets nothing more until it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -47,15 +47,41 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Seats:
-    """Free slots of the sessions and pools that may be granted something in this transaction."""
+    """Free slots that one transaction may fill.
 
-    def __init__(self, sessions: Iterable[Holder]) -> None:
-        self._sessions = list(sessions)
-        self._free = {session.id: session.free for session in self._sessions}
+    Those of sessions are promised to it from its beginning until it leaves them: a turn beside it
+    fills what becomes free meanwhile. Those of pools are counted under a lock, later.
+    """
+
+    def __init__(self, sessions: Iterable[AttachedSession]) -> None:
+        self._sessions: list[Holder] = list(sessions)
         self._idle = {session.id for session in self._sessions if session.idle}
+        self._free = {session.id: session.free for session in self._sessions}
         self._taken = dict.fromkeys(self._free, 0)
         self._rooms: dict[tuple[SessionId, str], int] = {}  # before anything was taken
         self._serving_by_place: dict[tuple[str, str], list[Holder]] = {}
+        self._promised = [(session, session.free) for session in sessions if session.free]
+        for session, slots in self._promised:
+            session.promised += slots
+
+    @property
+    def promised(self) -> list[SessionId]:
+        """Sessions with free slots."""
+        return [session.id for session, _ in self._promised]
+
+    def settle(self, alive: Collection[SessionId], pools: Sequence[Pool]) -> None:
+        """From here on these are there to be granted something."""
+        self._sessions = [one for one in self._sessions if one.id in alive]
+        self._sessions += pools
+        self._idle |= {pool.id for pool in pools if pool.idle}
+        self._free |= {pool.id: pool.free for pool in pools}
+        self._taken |= dict.fromkeys((pool.id for pool in pools), 0)
+
+    def leave(self) -> None:
+        """The transaction is over: what it granted is counted by its grants."""
+        for session, slots in self._promised:
+            session.promised -= slots
+        self._promised = []
 
     def count(self, lane: Lane) -> int:
         """Free slots for tasks of a lane."""
@@ -63,8 +89,13 @@ class Seats:
 
     def take(self, lane: Lane) -> Holder | None:
         """A slot for a task of the lane, where most are free."""
-        best = max(self.serving(lane), key=lambda one: self._room(one, lane), default=None)
-        if best is None or self._room(best, lane) <= 0:
+        serving = self.serving(lane)
+        if not serving:
+            return None
+        best = serving[0]
+        if len(serving) > 1:
+            best = max(serving, key=lambda one: self._room(one, lane))
+        if self._room(best, lane) <= 0:
             return None
         self._free[best.id] -= 1
         self._taken[best.id] += 1
@@ -96,6 +127,8 @@ class Seats:
 
     def _room(self, holder: Holder, lane: Lane) -> int:
         """Free slots for the lane; of a pool, those of the workers that offer what it needs."""
+        if isinstance(holder, AttachedSession):
+            return self._free[holder.id]
         place = holder.id, lane.route
         if place not in self._rooms:
             self._rooms[place] = holder.room(lane.route)
@@ -109,6 +142,7 @@ class Admission:
         self, tx: Transaction, book: Book, seats: Seats, backlog: Backlog, claims_max: int
     ) -> None:
         self.claimed: set[RunId] = set()  # runs of the tasks that were claimed from the store
+        self.inputs: dict[RunId, bytes] = {}  # of those runs, where they are small
         self.grants: list[Grant] = []
         self.looks: list[LaneLook] = []
         self.waiting: set[ReadyLane] = set()  # lanes in which this transaction left somebody
@@ -157,7 +191,7 @@ class Admission:
                 session = self._seats.take(ready.lane)
                 assert session is not None, "a claim asks for no more than there are seats"
                 claimed.append((task, session))
-        await self._grant_claimed(claimed)
+        self._grant_claimed(claimed)
 
     async def _admit_suspects(self) -> None:
         claimed: list[tuple[TaskRun, Holder]] = []
@@ -171,12 +205,14 @@ class Admission:
             ):
                 self._seats.take_whole(session)
                 claimed.append((task, session))
-        await self._grant_claimed(claimed)
+        self._grant_claimed(claimed)
 
     async def _claim(self, ready: ReadyLane, belief: Belief, limit: int) -> list[TaskRun]:
         claim = await self._tx.tasks.claim(
-            ready.lane, floor=belief.floor, limit=limit, alone=ready.alone
+            ready.lane, floor=belief.begin, limit=limit, alone=ready.alone
         )
+        self._book.open_seen(claim.runs)
+        self.inputs.update(claim.inputs)
         self._claims_left -= len(claim.tasks)
         empty = len(claim.tasks) < limit
         self.claimed.update(task.run_id for task in claim.tasks)
@@ -185,8 +221,7 @@ class Admission:
         )
         return claim.tasks
 
-    async def _grant_claimed(self, claimed: Sequence[tuple[TaskRun, Holder]]) -> None:
-        await self._book.peek_runs(sorted({task.run_id for task, _ in claimed}))
+    def _grant_claimed(self, claimed: Sequence[tuple[TaskRun, Holder]]) -> None:
         for task, session in claimed:
             if self._is_free(task):
                 self._grant(task, session)
@@ -196,8 +231,7 @@ class Admission:
     def _is_free(self, task: TaskRun) -> bool:
         """Whether nothing in this transaction has moved the claimed row, and its run goes on.
 
-        That of a paused run was not held yet, that of one being stopped not cancelled; this look at
-        the run is later than the claim.
+        That of a paused run was not held yet, that of one being stopped not cancelled.
         """
         ledger = self._book.ledgers.get(task.run_id)
         if ledger is None or ledger.is_paused or ledger.is_stopping:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from tidemill.domain.events import Failed
-from tidemill.domain.identifiers import RunId, TaskKey
+from tidemill.domain.identifiers import RunId, TaskKey, Token
 from tidemill.domain.principals import TaskAttempt
 from tidemill.domain.task_run import TaskError
 from tidemill.engine.identity.task_tokens import sign_task
@@ -20,6 +21,16 @@ from tidemill.scheduler.pools import Pool
 INPUTS_BYTES_MAX = 32 * 1024 * 1024
 """Of run inputs kept in memory, lest they be read again for every task."""
 
+ENTRY_BYTES = 300
+"""What keeping an input takes besides the input itself."""
+
+
+class Built(NamedTuple):
+    """A grant, and what its worker is to be sent."""
+
+    grant: Grant
+    assignment: Assignment
+
 
 class Assignments:
     """Builds assignments; remembers the inputs of the runs seen last."""
@@ -30,30 +41,31 @@ class Assignments:
         self._inputs: OrderedDict[RunId, bytes] = OrderedDict()
         self._inputs_bytes = 0
 
-    async def build(
+    def build_at_once(
         self, grants: Sequence[Grant], known: Mapping[TaskKey, bytes]
-    ) -> list[tuple[Grant, Assignment]]:
+    ) -> list[Built] | None:
+        """One assignment for each grant, if all that they need is at hand; otherwise None."""
+        inputs = self._inputs
+        for grant in grants:
+            if grant.task.run_id not in inputs:
+                return None
+            if any(key not in known for key in _referenced(grant)):
+                return None
+        return [self._built(grant, inputs, known) for grant in grants]
+
+    async def build(self, grants: Sequence[Grant], known: Mapping[TaskKey, bytes]) -> list[Built]:
         """One assignment for each grant. `known` are results that need not be read again."""
         inputs = await self._inputs_of(sorted({grant.task.run_id for grant in grants}))
         keys = {key for grant in grants for key in _referenced(grant)}
-        results = dict(known)
         missing = sorted(keys - known.keys())
-        if missing:
-            results |= await self._payloads.results(missing)
-        return [
-            (grant, _assignment(grant, inputs[grant.task.run_id], results, self._token_of(grant)))
-            for grant in grants
-        ]
+        results = {**known, **await self._payloads.results(missing)} if missing else known
+        return [self._built(grant, inputs, results) for grant in grants]
 
-    def too_large(self, assignment: Assignment, bytes_max: int) -> TaskItem | None:
-        """The failure of a task whose inputs do not fit into a message."""
-        size = size_of(assignment)
-        if size <= bytes_max:
-            return None
-        text = f"its inputs are {size} bytes, the limit is {bytes_max}"
-        error = TaskError(type="InputTooLarge", message=text)
-        event = Failed(epoch=assignment.token.epoch, error=error, final=True)
-        return TaskItem(token=assignment.token, event=event)
+    def _built(
+        self, grant: Grant, inputs: Mapping[RunId, bytes], results: Mapping[TaskKey, bytes]
+    ) -> Built:
+        run_input = inputs[grant.task.run_id]
+        return Built(grant, _assignment(grant, run_input, results, self._token_of(grant)))
 
     def _token_of(self, grant: Grant) -> str:
         if self.signer is None or isinstance(grant.session, Pool):
@@ -74,16 +86,18 @@ class Assignments:
         missing = [run_id for run_id in run_ids if run_id not in found]
         if missing:
             read = await self._payloads.inputs(missing)
-            self._remember(read)
+            self.remember(read)
             found |= read
         return found
 
-    def _remember(self, inputs: Mapping[RunId, bytes]) -> None:
+    def remember(self, inputs: Mapping[RunId, bytes]) -> None:
+        """Keep inputs at hand: whoever has read them spares the dispatch a read of its own."""
         for run_id, data in inputs.items():
-            self._inputs_bytes += len(data) - len(self._inputs.get(run_id, b""))
-            self._inputs[run_id] = data
+            if run_id not in self._inputs:
+                self._inputs[run_id] = data
+                self._inputs_bytes += len(data) + ENTRY_BYTES
         while self._inputs_bytes > INPUTS_BYTES_MAX:
-            self._inputs_bytes -= len(self._inputs.popitem(last=False)[1])
+            self._inputs_bytes -= len(self._inputs.popitem(last=False)[1]) + ENTRY_BYTES
 
 
 class Batches:
@@ -94,9 +108,8 @@ class Batches:
         self._bytes_max = bytes_max
         self._room = 0
 
-    def add(self, assignment: Assignment) -> None:
-        """Put one into the last message, or begin a new one."""
-        size = size_of(assignment)
+    def add(self, assignment: Assignment, size: int) -> None:
+        """Put one of this size into the last message, or begin a new one."""
         if size > self._room or not self.batches:
             self.batches.append([])
             self._room = self._bytes_max
@@ -106,9 +119,23 @@ class Batches:
 
 def size_of(assignment: Assignment) -> int:
     """About how many bytes it takes on the wire."""
-    data = (assignment.params, assignment.inputs, assignment.run_input)
-    texts = (*assignment.results.values(), *assignment.secrets.values())
-    return 500 + len(assignment.task_token) + sum(map(len, data)) + sum(map(len, texts))
+    size = (
+        500
+        + len(assignment.task_token)
+        + len(assignment.params)
+        + len(assignment.inputs)
+        + len(assignment.run_input)
+    )
+    if assignment.results or assignment.secrets:
+        size += sum(map(len, (*assignment.results.values(), *assignment.secrets.values())))
+    return size
+
+
+def too_large(token: Token, size: int, bytes_max: int) -> TaskItem:
+    """The failure of a task whose inputs do not fit into a message."""
+    text = f"its inputs are {size} bytes, the limit is {bytes_max}"
+    error = TaskError(type="InputTooLarge", message=text)
+    return TaskItem(token=token, event=Failed(epoch=token.epoch, error=error, final=True))
 
 
 def _referenced(grant: Grant) -> list[TaskKey]:
@@ -119,10 +146,11 @@ def _referenced(grant: Grant) -> list[TaskKey]:
 def _assignment(
     grant: Grant, run_input: bytes, results: Mapping[TaskKey, bytes], task_token: str
 ) -> Assignment:
-    node = grant.plan.nodes[grant.task.node]
+    task, nodes = grant.task, grant.plan.nodes
+    node = nodes[task.node]
     return Assignment(
-        token=grant.task.token,
-        attempt=grant.task.attempt,
+        token=task.token,
+        attempt=task.attempt,
         workflow=grant.workflow,
         task=node.id,
         executor=node.spec.executor,
@@ -130,9 +158,7 @@ def _assignment(
         inputs=node.inputs,
         run_input=run_input,
         results={
-            grant.plan.nodes[key.position].id: results[key]
-            for key in _referenced(grant)
-            if key in results
+            nodes[key.position].id: results[key] for key in _referenced(grant) if key in results
         },
         attempt_seconds=node.spec.timeouts.attempt_seconds,
         heartbeat_seconds=node.spec.timeouts.heartbeat_seconds,

@@ -5,8 +5,9 @@ turns and hints in between. Being wrong costs a claim that finds nothing, or one
 
 The floor of a lane is where the next claim begins. Claimed rows leave dead entries at the low end
 of the index, which pile up while a foreign transaction holds its snapshot; beginning behind them
-keeps a claim as cheap as on a fresh table. A refresh begins at zero again and so finds the rows
-that were skipped.
+keeps a claim as cheap as on a fresh table. News of a lane begin a little lower, since places are
+given before the commit and a transaction may commit behind a later one. A refresh begins at zero
+again and so finds whatever was skipped.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ import msgspec
 from tidemill.domain.identifiers import Lane
 from tidemill.domain.routes import read_route
 from tidemill.ports.store import ReadyLane
+
+LATE_MAX = 10_000
+"""Places given to transactions that were still open when later ones were claimed: rarely more."""
 
 
 class LaneLook(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,8 +37,14 @@ class Belief(msgspec.Struct, frozen=True):
     """What is believed of one lane."""
 
     version: int  # raised by every piece of news from outside
-    floor: int = 0
+    floor: int = 0  # behind the highest place that was claimed
     served: int = 0  # when it was last looked into, as a count of looks
+    news: bool = False  # since the last claim began
+
+    @property
+    def begin(self) -> int:
+        """Where the next claim begins."""
+        return max(0, self.floor - LATE_MAX) if self.news else self.floor
 
 
 class Backlog:
@@ -42,6 +52,7 @@ class Backlog:
 
     def __init__(self) -> None:
         self._lanes: dict[ReadyLane, Belief] = {}
+        self._left: dict[ReadyLane, Belief] = {}  # lanes found empty since the last refresh
         self._version = 0
         self._looks = 0
 
@@ -61,6 +72,7 @@ class Backlog:
         younger = [lane for lane, belief in self._lanes.items() if belief.version > since]
         served = {lane: belief.served for lane, belief in self._lanes.items()}
         self._version += 1
+        self._left.clear()
         self._lanes = {
             lane: Belief(self._version, 0, served.get(lane, 0)) for lane in (*lanes, *younger)
         }
@@ -69,13 +81,13 @@ class Backlog:
         """Somebody waits in these lanes."""
         for lane in lanes:
             self._version += 1
-            before = self._lanes.get(lane, Belief(0))
-            self._lanes[lane] = Belief(self._version, before.floor, before.served)
+            before = self._lanes.get(lane) or self._left.pop(lane, Belief(0))
+            self._lanes[lane] = Belief(self._version, before.floor, before.served, news=True)
 
     def learn(self, looks: Iterable[LaneLook]) -> None:
         """Take over what claims have found, once their transaction is committed.
 
-        A lane of which there was news meanwhile is not called empty, nor begun behind it.
+        A lane of which there was news meanwhile is not called empty.
         """
         for look in looks:
             belief = self._lanes.get(look.lane)
@@ -83,9 +95,11 @@ class Backlog:
                 continue
             self._looks += 1
             if belief.version != look.version:
-                self._lanes[look.lane] = Belief(belief.version, belief.floor, self._looks)
+                floor = max(belief.floor, look.floor)
+                self._lanes[look.lane] = Belief(belief.version, floor, self._looks, news=True)
             elif look.empty:
                 del self._lanes[look.lane]
+                self._left[look.lane] = Belief(0, look.floor, self._looks)
             else:
                 self._lanes[look.lane] = Belief(belief.version, look.floor, self._looks)
 

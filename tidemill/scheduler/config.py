@@ -8,6 +8,7 @@ import msgspec
 class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How large turns are, how long sessions live, how often timers look."""
 
+    turns_at_once: int = 2  # a store with a single writer has no use for more than one
     turn_items_max: int = 1_000
     turn_rows_max: int = 1_000
     inbox_items_max: int = 10_000
@@ -38,6 +39,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         assert self.renew_seconds * 2 < self.session_ttl_seconds, "a session is renewed in time"
         assert self.lost_stream_seconds <= self.session_ttl_seconds
+        assert self.turns_at_once > 0
         assert self.turn_items_max > 0
         assert self.turn_rows_max > 0
         assert self.dispatch_parallelism > 0

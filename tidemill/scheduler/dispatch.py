@@ -12,9 +12,9 @@ from tidemill.domain.errors import Unavailable
 from tidemill.domain.events import Bound
 from tidemill.domain.identifiers import RunId, SessionId, TaskKey, Token
 from tidemill.protocol import messages
-from tidemill.protocol.messages import Acks, Assignment, Cancels
+from tidemill.protocol.messages import Acks, Cancels
 from tidemill.scheduler.admission import Grant, Holder
-from tidemill.scheduler.assignments import Assignments, Batches
+from tidemill.scheduler.assignments import Assignments, Batches, Built, size_of, too_large
 from tidemill.scheduler.desk import Desk
 from tidemill.scheduler.handed_secrets import HandedSecrets
 from tidemill.scheduler.inbox import Item, TaskItem
@@ -29,10 +29,11 @@ BATCH_BYTES_MAX = 4 * 1024 * 1024
 
 
 class Parcel(NamedTuple):
-    """What one turn granted, and the results it has seen, which need not be read again."""
+    """What one turn granted, and what it has seen: results and inputs need not be read again."""
 
     grants: Sequence[Grant]
     known: Mapping[TaskKey, bytes]
+    inputs: Mapping[RunId, bytes]
 
 
 class Dispatch:
@@ -51,9 +52,26 @@ class Dispatch:
                 senders.create_task(self._send_parcels())
 
     async def hand_over(self, parcel: Parcel) -> None:
-        """Have grants sent to their workers, waiting while too many others are on their way."""
-        if parcel.grants:
+        """Send grants to their workers: now, if nothing must be read for it, or soon.
+
+        Waits while too many others are on their way.
+        """
+        self.assignments.remember(parcel.inputs)
+        if parcel.grants and not self._sent_at_once(parcel):
             await self._parcels.put(parcel)
+
+    def _sent_at_once(self, parcel: Parcel) -> bool:
+        """Send grants if all that they need is at hand, which saves them the way by the queue."""
+        if self.secrets.are_named(parcel.grants):
+            return False
+        try:
+            built = self.assignments.build_at_once(parcel.grants, parcel.known)
+            if built is not None:
+                self._send_out(built)
+        except Exception:
+            log.exception("%d grants could not be sent", len(parcel.grants))
+            return True  # what is committed is committed: the keeper releases what nobody holds
+        return built is not None
 
     def count(self, result: TurnResult) -> None:
         """Take the committed grants into account before anything else can happen."""
@@ -76,7 +94,8 @@ class Dispatch:
         for item in items:
             if isinstance(item, TaskItem) and item.reporter and id(item) not in missed:
                 tokens[item.reporter].append(item.token)
-        self._answer_over_broker(items, result)
+        if self._desk.pools:
+            self._answer_over_broker(items, result)
         for session_id, reported in tokens.items():
             session = self._desk.sessions.get(session_id)
             if session is not None:
@@ -127,33 +146,35 @@ class Dispatch:
         When their inputs cannot be read the grants stay unsent, and are released once the worker
         has not held them for the start bound.
         """
-        built = await self._build(parcel.grants, parcel.known)
+        self._send_out(await self._build(parcel.grants, parcel.known))
+
+    def _send_out(self, built: Sequence[Built]) -> None:
         batches: dict[SessionId, Batches] = defaultdict(lambda: Batches(BATCH_BYTES_MAX))
+        now = self._desk.clock.monotonic()
         for grant, assignment in built:
-            if assignment.token not in grant.session.granted:
+            token, holder = assignment.token, grant.session
+            if token not in holder.granted:
                 continue  # given up while its inputs were read: somebody else may have it
-            failure = self.assignments.too_large(assignment, self._bytes_max(grant.session))
-            if failure is None:
+            size, bytes_max = size_of(assignment), self._bytes_max(holder)
+            if size <= bytes_max:
                 # The start bound counts from here: reading the inputs may have taken long.
-                grant.session.grant(assignment.token, self._desk.clock.monotonic())
-                batches[grant.session.id].add(assignment)
+                holder.grant(token, now)
+                batches[holder.id].add(assignment, size)
             else:
-                grant.session.over(assignment.token)
-                self._desk.inbox.put_own([failure])
+                holder.over(token)
+                self._desk.inbox.put_own([too_large(token, size, bytes_max)])
         for holder_id, cut in batches.items():
-            holder = self._desk.sessions.get(holder_id) or self._desk.pools.pool(holder_id)
-            if holder is not None:
+            holder_now = self._desk.sessions.get(holder_id) or self._desk.pools.pool(holder_id)
+            if holder_now is not None:
                 for batch in cut.batches:
-                    holder.send(messages.Assignments(tuple(batch)))
+                    holder_now.send(messages.Assignments(tuple(batch)))
 
     def _bytes_max(self, holder: Holder) -> int:
         config = self._desk.config
         in_command = isinstance(holder, Pool)
         return config.broker_command_bytes_max if in_command else config.assignment_bytes_max
 
-    async def _build(
-        self, grants: Sequence[Grant], known: Mapping[TaskKey, bytes]
-    ) -> list[tuple[Grant, Assignment]]:
+    async def _build(self, grants: Sequence[Grant], known: Mapping[TaskKey, bytes]) -> list[Built]:
         for _ in range(READ_TRIES_MAX):
             try:
                 return await self.secrets.add_to(await self.assignments.build(grants, known))

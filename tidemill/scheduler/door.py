@@ -32,7 +32,7 @@ from tidemill.scheduler.inbox import TaskItem
 from tidemill.scheduler.keeper import Keeper
 from tidemill.scheduler.logs import LogKeeper
 from tidemill.scheduler.reports import checked_outcome, checked_progress
-from tidemill.scheduler.sessions import AttachedSession
+from tidemill.scheduler.sessions import AttachedSession, Outgoing
 
 DEPART_LOOKS_MAX = 100
 DEPART_LOOK_SECONDS = 0.02
@@ -119,31 +119,46 @@ class WorkerDoor:
         return await self._desk.carry_out(lambda: self._handovers.arrive(self._desk.store, alone))
 
     async def _outgoing(self, session: AttachedSession) -> AsyncGenerator[SchedulerMessage, None]:
-        while True:
-            try:
-                async with asyncio.timeout(self._desk.config.ping_seconds):
-                    message = await session.outgoing.get()
-            except TimeoutError:
-                message = Ping()
-            if message is None:
-                return
-            yield message
+        outgoing = session.outgoing
+        while not outgoing.ended:
+            message = outgoing.take() or await self._next(outgoing)
+            if message is not None:
+                yield message
+
+    async def _next(self, outgoing: Outgoing) -> SchedulerMessage | None:
+        try:
+            async with asyncio.timeout(self._desk.config.ping_seconds):
+                await outgoing.wait()
+        except TimeoutError:
+            return Ping()
+        return outgoing.take()
 
     async def _read(self, session: AttachedSession, incoming: AsyncIterator[WorkerMessage]) -> None:
         try:
-            while not session.departed:
-                async with asyncio.timeout(self._desk.config.silence_seconds):
-                    message = await anext(incoming, None)
-                if message is None:
-                    break
-                session.heard = True
-                await self._receive(session, message)
+            async with asyncio.timeout(self._desk.config.silence_seconds) as silence:
+                await self._hear(session, incoming, silence)
         except TimeoutError:
             log.info("worker %s has been silent for too long", session.worker)
         finally:
             session.end()
             # Not left to the other half of the stream, which may be stuck in a write.
             self._detach(session)
+
+    async def _hear(
+        self,
+        session: AttachedSession,
+        incoming: AsyncIterator[WorkerMessage],
+        silence: asyncio.Timeout,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        async for message in incoming:
+            # While a message is dealt with, which may take long, nobody is called silent.
+            silence.reschedule(None)
+            session.heard = True
+            await self._receive(session, message)
+            if session.departed:
+                return
+            silence.reschedule(loop.time() + self._desk.config.silence_seconds)
 
     async def _receive(self, session: AttachedSession, message: WorkerMessage) -> None:
         match message:

@@ -10,6 +10,7 @@ from tidemill.ports.reading import Payloads
 from tidemill.ports.secrets import CannotUnseal, Sealing, SecretKey
 from tidemill.protocol.messages import Assignment
 from tidemill.scheduler.admission import Grant
+from tidemill.scheduler.assignments import Built
 from tidemill.scheduler.pools import Pool
 
 NO_KEY = "the scheduler cannot open it: give it --secrets-key-file and the extra `secrets`"
@@ -22,15 +23,17 @@ class HandedSecrets:
         self.sealing: Sealing | None = None
         self._payloads = payloads
 
-    async def add_to(
-        self, built: Sequence[tuple[Grant, Assignment]]
-    ) -> list[tuple[Grant, Assignment]]:
+    def are_named(self, grants: Sequence[Grant]) -> bool:
+        """Whether the inputs of some task name a secret."""
+        return any(grant.plan.nodes[grant.task.node].secrets for grant in grants)
+
+    async def add_to(self, built: Sequence[Built]) -> list[Built]:
         """The same assignments, with their secrets, or with the reason why some are not there."""
         keys = {key for grant, _ in built for key in _named(grant)}
         if not keys:
             return list(built)
         sealed = await self._payloads.secrets(sorted(keys))
-        return [(grant, self._with_secrets(grant, one, sealed)) for grant, one in built]
+        return [Built(grant, self._with_secrets(grant, one, sealed)) for grant, one in built]
 
     def _with_secrets(
         self, grant: Grant, assignment: Assignment, sealed: Mapping[SecretKey, bytes]

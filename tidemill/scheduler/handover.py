@@ -18,7 +18,7 @@ from tidemill.domain.identifiers import SECOND, Moment, RunId, SessionId, Token
 from tidemill.domain.ledger import Ledger
 from tidemill.engine.book import Book
 from tidemill.engine.plans import Plans
-from tidemill.ports.store import Session, Store, Transaction
+from tidemill.ports.store import Opening, Session, Store, Transaction
 from tidemill.protocol.messages import Hello, Outcome
 
 SUCCESSORS_MAX = 100
@@ -96,10 +96,11 @@ class Handovers:
         arrival: Arrival | None,
     ) -> Handover:
         granted = [] if old is None else [task.token for task in await tx.sessions.held(old)]
-        book = Book(tx, self._plans, await tx.now(), self._chance, self._rows_max)
         tokens = sorted({*granted, *(outcome.token for outcome in finished)})
-        await book.open_runs(sorted({token.run_id for token in tokens}), wait=True)
-        await book.load(token.key for token in tokens)
+        runs = sorted({token.run_id for token in tokens})
+        opened = await tx.open(Opening((), runs, [token.key for token in tokens], wait=True))
+        book = Book(tx, self._plans, opened.now, self._chance, self._rows_max)
+        book.open_locked(opened.runs, opened.tasks)
         handover = Handover(replaced=old, runs=set(book.ledgers))
         for outcome in finished:
             ledger = book.ledgers.get(outcome.token.run_id)

@@ -48,13 +48,16 @@ class Inbox:
     """A bounded queue of items. Whoever puts more waits: a slow store slows its workers down.
 
     Items whose run somebody else holds for long are kept apart, as patient ones: a turn of their
-    own waits for the lock, and no other run waits with it.
+    own waits for the lock, and no other run waits with it. Items of a run that a turn of ours is
+    busy with wait for its end: another turn could not lock the run.
     """
 
     def __init__(self, items_max: int) -> None:
         self._items_max = items_max
         self._items: deque[Item] = deque()
         self._patient: deque[Item] = deque()
+        self._busy: set[RunId] = set()  # runs whose items are out
+        self._behind: dict[RunId, list[Item]] = {}  # and what has arrived for them since
         self._runs: set[RunId] = set()  # with a plain RunItem in the queue: one is enough
         self._woken = asyncio.Event()
         self._patience = asyncio.Event()
@@ -62,7 +65,7 @@ class Inbox:
         self._room.set()
 
     def __len__(self) -> int:
-        return len(self._items) + len(self._patient)
+        return len(self._items) + len(self._patient) + sum(map(len, self._behind.values()))
 
     async def put(self, items: Iterable[Item]) -> None:
         """Add items, waiting for room first."""
@@ -105,11 +108,26 @@ class Inbox:
             self.go_on(run_ids)
 
     def take(self, items_max: int) -> list[Item]:
-        """The next batch."""
-        batch = [self._items.popleft() for _ in range(min(items_max, len(self._items)))]
+        """The next batch; its runs are ours alone until it is `done`."""
+        batch: list[Item] = []
+        while self._items and len(batch) < items_max:
+            item = self._items.popleft()
+            if item.run_id in self._busy:
+                self._behind.setdefault(item.run_id, []).append(item)
+            else:
+                batch.append(item)
+        self._busy.update(item.run_id for item in batch)
         self._runs.difference_update(item.run_id for item in batch if isinstance(item, RunItem))
         self._make_room()
         return batch
+
+    def done(self, batch: Iterable[Item]) -> None:
+        """A batch has been dealt with, one way or the other."""
+        for run_id in {item.run_id for item in batch}:
+            self._busy.discard(run_id)
+            self._items.extendleft(reversed(self._behind.pop(run_id, ())))
+        if self._items:
+            self._woken.set()
 
     async def take_patient(self) -> list[Item]:
         """The items of one run that is worth waiting for."""

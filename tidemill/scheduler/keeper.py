@@ -22,6 +22,7 @@ from tidemill.protocol.messages import Cancels
 from tidemill.scheduler.continuity import Continuity
 from tidemill.scheduler.desk import Desk
 from tidemill.scheduler.inbox import TaskItem
+from tidemill.scheduler.pacing import rest_after
 from tidemill.scheduler.pools import POOL_LIFE, BrokerWord
 from tidemill.scheduler.sessions import AttachedSession, Word
 
@@ -32,6 +33,9 @@ END_SECONDS = 0.01  # after the end of a session, so that the store sees it too
 ENDS_MAX = 1_000
 KEYS_PRUNED = 2_000
 KEY_BATCHES_MAX = 500
+ORPHANS_SECONDS = 60.0
+"""Between looks for tasks whose session has no row: somebody must have deleted it by hand."""
+
 PRUNE_SECONDS = 300.0
 SESSION_KEPT = 3_600 * SECOND
 """How long a session that ended is remembered: its worker might still come back."""
@@ -47,6 +51,7 @@ class Keeper:
         self._cut_wanted = asyncio.Event()
         self._ends: deque[float] = deque(maxlen=ENDS_MAX)  # of sessions that were cut short
         self._overdue = False  # the last renewal failed
+        self._orphans_at = 0.0  # when to look for them again
         self._moved: set[RunId] = set()  # of which something runs here
         self._stirred = asyncio.Event()
 
@@ -79,16 +84,19 @@ class Keeper:
     async def watch_lost(self) -> None:
         """Reap, again and again; at once when there was more than one look could tell."""
         while True:
+            begun = self._desk.clock.monotonic()
             full = await self._guarded(self.reap) >= self._desk.config.scan_items_max
-            await self._desk.clock.sleep(FULL_SCAN_SECONDS if full else self._until_next_reaping())
+            rest = rest_after(self._desk.clock.monotonic() - begun, self._desk.config.scan_seconds)
+            await self._desk.clock.sleep(
+                FULL_SCAN_SECONDS if full else self._until_next_reaping(rest)
+            )
 
-    def _until_next_reaping(self) -> float:
-        """A scan, or less when a session that was cut short is over before."""
+    def _until_next_reaping(self, rest: float) -> float:
+        """A rest, or less when a session that was cut short is over before."""
         now = self._desk.clock.monotonic()
         while self._ends and self._ends[0] <= now:
             self._ends.popleft()
-        first = self._ends[0] if self._ends else now + self._desk.config.scan_seconds
-        return min(self._desk.config.scan_seconds, first - now)
+        return min(rest, self._ends[0] - now) if self._ends else rest
 
     async def prune(self) -> None:
         """Forget what ended long ago, again and again: sessions, pools nobody serves, keys."""
@@ -110,12 +118,15 @@ class Keeper:
 
     async def compare(self) -> None:
         """Compare grants with holdings, again and again."""
+        took = 0.0
         while True:
-            await self._desk.clock.sleep(self._desk.config.reconcile_seconds)
+            await self._desk.clock.sleep(rest_after(took, self._desk.config.reconcile_seconds))
+            begun = self._desk.clock.monotonic()
             try:
                 await self.reconcile()
             except Unavailable as error:
                 log.warning("grants could not be compared: %s", error)
+            took = self._desk.clock.monotonic() - begun
 
     async def watch_stopped(self) -> None:
         """Tell workers at once what others have stopped; a comparison would, seconds later."""
@@ -155,9 +166,11 @@ class Keeper:
     async def reap(self) -> int:
         """Note the tasks of lost sessions for the next turn; return how many."""
         expired = self._continuity.lasted(self._desk.config.session_ttl_seconds)
-        lost = await self._desk.store.watch.lost_tasks(
-            self._desk.config.scan_items_max, expired=expired
-        )
+        limit = self._desk.config.scan_items_max
+        lost = await self._desk.store.watch.lost_tasks(limit, expired=expired)
+        if self._desk.clock.monotonic() >= self._orphans_at:
+            self._orphans_at = self._desk.clock.monotonic() + ORPHANS_SECONDS
+            lost = [*lost, *await self._desk.store.watch.orphaned_tasks(limit)]
         self._desk.inbox.offer(
             TaskItem(token=task.token, event=Lost(task.token.epoch, task.session_id))
             for task in lost

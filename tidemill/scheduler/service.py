@@ -21,6 +21,7 @@ from tidemill.scheduler.dispatch import Dispatch
 from tidemill.scheduler.door import WorkerDoor
 from tidemill.scheduler.keeper import Keeper
 from tidemill.scheduler.logs import LogKeeper
+from tidemill.scheduler.pacing import rest_after
 from tidemill.scheduler.pool_door import PoolDoor
 from tidemill.scheduler.timers import Timers
 from tidemill.scheduler.turns import Turns
@@ -86,7 +87,8 @@ class Scheduler:
     async def run(self) -> None:
         """Work until cancelled."""
         async with asyncio.TaskGroup() as duties:
-            duties.create_task(self._forever(self._turns.run))
+            for _ in range(self.desk.config.turns_at_once):
+                duties.create_task(self._forever(self._turns.run))
             duties.create_task(self._forever(self._turns.run_patiently))
             duties.create_task(self._forever(self._dispatch.run))
             duties.create_task(self._forever(self.pool_door.run))
@@ -131,7 +133,9 @@ class Scheduler:
 
     async def _look_around(self) -> None:
         while True:
+            begun = self.desk.clock.monotonic()
             await self.desk.look()
+            took = self.desk.clock.monotonic() - begun
             if self.desk.backlog:
                 self.desk.inbox.wake()
-            await self.desk.clock.sleep(self.desk.config.look_seconds)
+            await self.desk.clock.sleep(rest_after(took, self.desk.config.look_seconds))

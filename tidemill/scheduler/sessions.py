@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from tidemill.domain.identifiers import SessionId, Token
 from tidemill.domain.routes import serves
-from tidemill.protocol.messages import Hello, ProgressReport, SchedulerMessage
+from tidemill.protocol.messages import Acks, Assignments, Hello, ProgressReport, SchedulerMessage
 
 
 class AttachedSession:
@@ -25,6 +26,7 @@ class AttachedSession:
         self.offers = frozenset((*hello.executors, *hello.offers))
         self.slots = hello.slots
         self.granted: dict[Token, float] = {}  # and when, by this process's steady clock
+        self.promised = 0  # slots that a turn under way may fill
         self.progress: dict[Token, ProgressReport] = {}
         self.alone: Token | None = None  # a suspect that must have the worker to itself
         self.reserved_until: float | None = None  # gets nothing more, for a suspect's sake
@@ -39,19 +41,20 @@ class AttachedSession:
         self._given_up: set[Token] = set()  # released by the keeper, until the store says so
         self.heard = True  # since the last renewal
         self.departed = False  # said goodbye
-        self.outgoing: asyncio.Queue[SchedulerMessage | None] = asyncio.Queue(outgoing_max)
+        self.outgoing = Outgoing(outgoing_max, joins_acks=hello.joins_acks)
 
     @property
     def free(self) -> int:
         """Slots that may be filled now."""
         if self.departed or self.in_doubt or self.reserved or self.alone in self.granted:
             return 0
-        return max(0, self.slots - len(self.granted))
+        return max(0, self.slots - len(self.granted) - self.promised)
 
     @property
     def idle(self) -> bool:
         """Whether the worker runs nothing and could run something."""
-        return not self.departed and not self.in_doubt and self.slots > 0 and not self.granted
+        able = not self.departed and not self.in_doubt and self.slots > 0
+        return able and not self.granted and not self.promised
 
     @property
     def reserved(self) -> bool:
@@ -109,20 +112,65 @@ class AttachedSession:
     @property
     def unsent(self) -> bool:
         """Whether messages wait for the worker to take them."""
-        return not self.outgoing.empty()
+        return bool(self.outgoing)
 
     def send(self, message: SchedulerMessage) -> None:
         """Queue a message; a worker that does not read its messages is cut off."""
-        try:
-            self.outgoing.put_nowait(message)
-        except asyncio.QueueFull:
-            self.end()
+        self.outgoing.put(message)
 
     def end(self) -> None:
         """End the stream from this side, dropping what was not sent."""
-        while not self.outgoing.empty():
-            self.outgoing.get_nowait()
-        self.outgoing.put_nowait(None)
+        self.outgoing.end()
+
+
+class Outgoing:
+    """Messages on their way to one worker, in order; what is too much ends the stream.
+
+    What a turn acknowledges and what it grants leave as one message, for a worker that joins acks:
+    a message costs both sides as much as a dozen tasks in it.
+    """
+
+    def __init__(self, messages_max: int, *, joins_acks: bool) -> None:
+        self.ended = False
+        self._messages_max = messages_max
+        self._joins_acks = joins_acks
+        self._messages: deque[SchedulerMessage] = deque()
+        self._news = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def put(self, message: SchedulerMessage) -> None:
+        """Add a message, unless the stream is at its end, or comes to it for there being many."""
+        if len(self._messages) >= self._messages_max:
+            self.end()
+        if not self.ended:
+            self._messages.append(message)
+            self._news.set()
+
+    def end(self) -> None:
+        """Send nothing more, not even what waits."""
+        self.ended = True
+        self._messages.clear()
+        self._news.set()
+
+    async def wait(self) -> None:
+        """Wait until there is something to take, or the end."""
+        if not self._messages and not self.ended:
+            self._news.clear()
+            await self._news.wait()
+
+    def take(self) -> SchedulerMessage | None:
+        """The next message; None when there is none."""
+        if not self._messages:
+            return None
+        first = self._messages.popleft()
+        if self._joins_acks and isinstance(first, Acks) and self._messages:
+            second = self._messages[0]
+            if isinstance(second, Assignments):
+                self._messages.popleft()
+                return Assignments(second.assignments, first)
+        return first
 
 
 class Word(NamedTuple):

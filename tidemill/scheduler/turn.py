@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -23,9 +23,10 @@ from tidemill.domain.pools import is_pool
 from tidemill.domain.task_run import ALONE, GRANTED, Reason, TaskRun, TaskState
 from tidemill.engine.book import Book
 from tidemill.engine.plans import Plans
-from tidemill.ports.store import ReadyLane, Store, Transaction
+from tidemill.ports.store import Opening, ReadyLane, Store, Transaction
 from tidemill.scheduler.admission import Admission, Grant, Seats, lane_of
 from tidemill.scheduler.backlog import Backlog, LaneLook
+from tidemill.scheduler.foresight import Foresight
 from tidemill.scheduler.inbox import Item, RunItem, TaskItem
 from tidemill.scheduler.pools import Pool
 from tidemill.scheduler.sessions import AttachedSession
@@ -38,10 +39,20 @@ class Holders(NamedTuple):
     pools: Sequence[Pool] = ()
 
 
+class Means(NamedTuple):
+    """What every turn of one scheduler works with."""
+
+    plans: Plans
+    foresight: Foresight
+    chance: Callable[[], float]
+    rows_max: int
+
+
 class TurnResult(msgspec.Struct, kw_only=True):
     """What a committed turn leaves to be done outside the store."""
 
     grants: list[Grant] = []
+    inputs: Mapping[RunId, bytes] = {}  # of the runs of what was claimed, where they are small
     stale: list[TaskItem] = []
     applied: list[TaskItem] = []
     revoked: list[tuple[SessionId, Token]] = []  # grants whose workers must be told to stop
@@ -61,22 +72,14 @@ class Turn:
     """One batch and the means to carry it out. Running it twice is harmless."""
 
     def __init__(
-        self,
-        items: Sequence[Item],
-        *,
-        patient: bool,
-        plans: Plans,
-        chance: Callable[[], float],
-        rows_max: int,
-        claims_max: int,
+        self, items: Sequence[Item], means: Means, *, patient: bool, claims_max: int
     ) -> None:
         self.items = items
         self.patient = patient
-        self._plans = plans
-        self._chance = chance
-        self._rows_max = rows_max
+        self._means = means
         self._claims_max = claims_max
         self._admission: Admission | None = None
+        self._seats = Seats(())
 
     @property
     def claimed(self) -> set[RunId]:
@@ -91,29 +94,46 @@ class Turn:
 
     async def run(self, store: Store, holders: Holders, backlog: Backlog) -> TurnResult:
         """Carry the batch out in one transaction."""
+        try:
+            return await self._run(store, holders, backlog)
+        finally:
+            self._seats.leave()
+
+    async def _run(self, store: Store, holders: Holders, backlog: Backlog) -> TurnResult:
         sessions, pools = holders
+        means = self._means
+        seats = self._seats = Seats(sessions)
         async with store.transaction() as tx:
             self._admission = None
-            alive = await tx.sessions.lock(self._sessions_to_lock(sessions))
-            now = await tx.now()
-            book = Book(tx, self._plans, now, self._chance, self._rows_max)
-            result = TurnResult(
-                doubtful=[one for one in sessions if one.free and one.id not in alive]
-            )
+            opening = self._opening(sessions)
+            now, alive, runs, tasks = await tx.open(opening)
+            book = Book(tx, means.plans, now, means.chance, means.rows_max)
+            book.open_locked(runs, tasks)
+            doubtful = set(seats.promised) - alive
+            result = TurnResult(doubtful=[one for one in sessions if one.id in doubtful])
             await self._apply(book, alive, result)
             await book.follow()
             counted = await self._count(tx, pools, book, backlog, result)
-            seats = Seats([*(one for one in sessions if one.id in alive), *counted])
-            admission = self._admission = Admission(tx, book, seats, backlog, self._claims_max)
+            seats.settle(alive, counted)
+            admission = Admission(tx, book, seats, backlog, self._claims_max)
+            self._admission = admission
             await admission.admit()
             await book.write()
         self._conclude(book, admission, result)
         return result
 
+    def _opening(self, sessions: Sequence[AttachedSession]) -> Opening:
+        runs = {item.run_id for item in self.items}
+        named = {item.token.key for item in self.items if isinstance(item, TaskItem)}
+        tasks = named.union(*(self._means.foresight.children_of(key) for key in named))
+        return Opening(self._sessions_to_lock(sessions), sorted(runs), sorted(tasks), self.patient)
+
     def _sessions_to_lock(self, sessions: Sequence[AttachedSession]) -> list[SessionId]:
         events = (item.event for item in self.items if isinstance(item, TaskItem))
         named = {event.session_id for event in events if isinstance(event, Lost | Bound)}
-        return sorted(named | {one.id for one in sessions if one.free or one.reserved})
+        return sorted(
+            named.union(self._seats.promised, (one.id for one in sessions if one.reserved))
+        )
 
     async def _count(
         self,
@@ -144,11 +164,8 @@ class Turn:
         return counted
 
     async def _apply(self, book: Book, alive: set[SessionId], result: TurnResult) -> None:
-        run_ids = sorted({item.run_id for item in self.items})
-        await book.open_runs(run_ids, wait=self.patient)
         here = [item for item in self.items if item.run_id in book.ledgers]
         self._set_aside([item for item in self.items if item.run_id not in book.ledgers], result)
-        await book.load(item.token.key for item in here if isinstance(item, TaskItem))
         await book.take_up(item.run_id for item in here if isinstance(item, RunItem))
         for item in here:
             if isinstance(item, TaskItem):
@@ -165,23 +182,24 @@ class Turn:
 
     def _conclude(self, book: Book, admission: Admission, result: TurnResult) -> None:
         result.grants = admission.grants
+        result.inputs = admission.inputs
         result.looks = admission.looks
         result.unserved = admission.unserved
         result.waiting = admission.waiting
         for run_id, ledger in book.ledgers.items():
             # Of a paused run that was only looked at, something was claimed: it is not held yet.
-            if ledger.unfinished and (run_id in book.locked or ledger.is_paused):
+            if (run_id in book.locked or ledger.is_paused) and ledger.unfinished:
                 result.again.append(run_id)
             if ledger.run.due_at is not None:
                 result.due_in.add(ledger.run.due_at - book.now)
-            for task in ledger.changed_tasks():
-                if task.state is TaskState.READY and task.hold == ALONE:
-                    result.waiting.add(ReadyLane(lane_of(task), alone=True))
-                if task.state is TaskState.CANCELLING and task.session_id is not None:
-                    result.revoked.append((task.session_id, task.token))
-                # What a pool holds is usually taken up in time: the regular scans look after it.
-                if task.due_at is not None and not is_pool(task.session_id):
-                    result.due_in.add(task.due_at - book.now)
+        for task in book.changed:
+            if task.state is TaskState.READY and task.hold == ALONE:
+                result.waiting.add(ReadyLane(lane_of(task), alone=True))
+            elif task.state is TaskState.CANCELLING and task.session_id is not None:
+                result.revoked.append((task.session_id, task.token))
+            # What a pool holds is usually taken up in time: the regular scans look after it.
+            if task.due_at is not None and not is_pool(task.session_id):
+                result.due_in.add(task.due_at - book.now)
 
 
 def _let_happen(ledger: Ledger, item: TaskItem, alive: set[SessionId], result: TurnResult) -> None:

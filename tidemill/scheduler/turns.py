@@ -17,9 +17,10 @@ from tidemill.ports.bus import Hint
 from tidemill.scheduler.admission import Holder, end_reservations, reserve_for
 from tidemill.scheduler.desk import Desk
 from tidemill.scheduler.dispatch import Dispatch, Parcel
+from tidemill.scheduler.foresight import Foresight
 from tidemill.scheduler.inbox import Item
 from tidemill.scheduler.timers import Timers
-from tidemill.scheduler.turn import Holders, Turn, TurnResult
+from tidemill.scheduler.turn import Holders, Means, Turn, TurnResult
 
 log = logging.getLogger(__name__)
 
@@ -30,12 +31,16 @@ PATIENT_TRIES_MAX = 2
 
 
 class Turns:
-    """The one loop of a scheduler that changes runs."""
+    """The loops of a scheduler that change runs."""
 
     def __init__(self, desk: Desk, timers: Timers, dispatch: Dispatch) -> None:
         self._desk = desk
         self._timers = timers
         self._dispatch = dispatch
+        self._means = Means(
+            desk.plans, Foresight(), desk.entropy.fraction, desk.config.turn_rows_max
+        )
+        self._under_way = 0
         self._draining = False
 
     def drain(self) -> None:
@@ -43,14 +48,16 @@ class Turns:
         self._draining = True
 
     async def run(self) -> None:
-        """Take turns until cancelled."""
+        """Take turns until cancelled. Several may do so beside each other, for different runs:
+        while one waits for the store, another one thinks.
+        """
         while True:
-            if not self._can_grant():
+            if not self._should_grant():
                 await self._desk.inbox.wait()
             if self._desk.look_wanted:
                 await self._guarded_look()
             items = self._desk.inbox.take(self._desk.config.turn_items_max)
-            if items or self._can_grant():
+            if items or self._should_grant():
                 await self._take_turn(items)
 
     async def run_patiently(self) -> None:
@@ -70,9 +77,13 @@ class Turns:
                 await self._desk.quarantine(items[0].run_id, error)
                 self._dispatch.answer(items, TurnResult())
 
-    def _can_grant(self) -> bool:
-        """Whether some worker could be given something, as far as anyone knows."""
-        if self._draining:
+    def _should_grant(self) -> bool:
+        """Whether some worker could be given something, as far as anyone knows.
+
+        Not while another turn is under way: slots that become free now are best filled by the turn
+        that hears of what ended in them.
+        """
+        if self._draining or self._under_way:
             return False
         sessions = self._desk.sessions.all()
         alone = [ready.lane for ready, _ in self._desk.backlog.lanes(alone=True)]
@@ -95,6 +106,7 @@ class Turns:
     async def _take_turn(self, items: Sequence[Item]) -> None:
         """One turn, until it is committed; one that cannot be is taken apart."""
         turn = self._turn(items)
+        self._under_way += 1
         try:
             await self._commit_turn(turn, self._holders(), TRIES_MAX)
         except Unavailable:
@@ -104,6 +116,9 @@ class Turns:
             log.exception("a turn of %d items failed and is taken apart", len(items))
             await self._isolate_item(turn.items)
             await self._isolate_claim()
+        finally:
+            self._under_way -= 1
+            self._desk.inbox.done(items)
 
     async def _commit_turn(self, turn: Turn, holders: Holders, tries_max: int) -> None:
         """Try a turn until it is committed, or the tries are used up."""
@@ -128,14 +143,9 @@ class Turns:
     def _turn(
         self, items: Sequence[Item], *, patient: bool = False, claims_max: int | None = None
     ) -> Turn:
-        return Turn(
-            items,
-            patient=patient,
-            plans=self._desk.plans,
-            chance=self._desk.entropy.fraction,
-            rows_max=self._desk.config.turn_rows_max,
-            claims_max=self._desk.config.turn_rows_max if claims_max is None else claims_max,
-        )
+        if claims_max is None:
+            claims_max = self._means.rows_max
+        return Turn(items, self._means, patient=patient, claims_max=claims_max)
 
     def _holders(self) -> Holders:
         if self._draining:
@@ -190,6 +200,8 @@ class Turns:
     async def _conclude(self, items: Sequence[Item], result: TurnResult) -> None:
         """All that may only happen after the commit."""
         self._dispatch.count(result)
+        self._means.foresight.forget(item.token.key for item in result.applied)
+        self._means.foresight.note(result.grants)
         self._desk.backlog.learn(result.looks)
         self._desk.backlog.note(result.waiting)
         self._desk.inbox.put_back(result.missed)
@@ -198,7 +210,7 @@ class Turns:
         for lane in result.unserved:
             reserve_for(lane, self._desk.sessions.all(), self._desk.clock.monotonic())
         self._dispatch.answer(items, result)
-        await self._dispatch.hand_over(Parcel(result.grants, _results_of(result)))
+        await self._dispatch.hand_over(Parcel(result.grants, _results_of(result), result.inputs))
         lanes = sorted(ready.lane for ready in result.waiting if not ready.alone)
         stopped = self._dispatch.stopped_elsewhere(result)
         await self._desk.bus.send_hint(Hint(runs=tuple(stopped), lanes=tuple(lanes)))
@@ -210,7 +222,7 @@ def _has_room(holder: Holder, lane: Lane) -> bool:
 
 def _results_of(result: TurnResult) -> dict[TaskKey, bytes]:
     return {
-        item.token.key: item.event.result
+        item.token.key: b"null" if item.event.result is None else item.event.result
         for item in result.applied
-        if isinstance(item.event, Succeeded) and item.event.result is not None
+        if isinstance(item.event, Succeeded)
     }

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.identifiers import RunId, Token
 from tidemill.sdk.secrets import Secrets, SecretSources
@@ -51,8 +53,7 @@ class Voice(Protocol):
         """The task has printed or logged this."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Context(msgspec.Struct, frozen=True, kw_only=True):
     """The running attempt, as its own code sees it. Safe to use from any thread."""
 
     token: Token
@@ -60,7 +61,7 @@ class Context:
     task: str
     attempt: int  # from 1
     voice: Voice
-    secrets: Secrets = field(default_factory=lambda: Secrets(SecretSources()), repr=False)
+    secrets: Secrets = msgspec.field(default_factory=lambda: Secrets(SecretSources()))
 
     @property
     def run_id(self) -> RunId:

@@ -17,6 +17,9 @@ from tidemill.domain.task_run import Attempt, Reason, TaskError, TaskKind, TaskR
 from tidemill.ports.store import HeldTask, NewRun, Session, StartKey, Version
 from tidemill.stores.statements import Row
 
+RUN_WIDTH = 25
+"""Columns of a run, where those of one of its tasks follow."""
+
 _RUN_STATES: Mapping[Any, RunState] = {str(state): state for state in RunState}
 _RUN_KINDS: Mapping[Any, RunKind] = {str(kind): kind for kind in RunKind}
 _TASK_STATES: Mapping[Any, TaskState] = {str(state): state for state in TaskState}
@@ -33,39 +36,36 @@ _UNREADABLE = (KeyError, TypeError, ValueError, msgspec.DecodeError)
 def run_from_row(row: Row) -> Run:
     """A run as stored."""
     try:
-        return _run_from_row(row)
+        # In the order of the fields: by their names it would take ten times as long.
+        return Run(
+            row[0],  # id
+            row[1],  # namespace
+            row[2],  # workflow
+            row[3],  # version_id
+            _RUN_STATES[row[4]],  # state
+            row[5],  # open
+            row[8],  # next_position
+            row[16],  # created_at
+            row[6],  # failed
+            row[7],  # ended
+            row[9],  # told
+            _REASONS[row[10]],  # stop
+            row[11],  # generation
+            row[12],  # quarantine
+            _decode_labels(row[13]),  # labels
+            row[14],  # parent_run
+            row[15],  # parent_position
+            row[17],  # due_at
+            row[18],  # started_at
+            row[19],  # ended_at
+            _REASONS[row[20]],  # reason
+            row[21],  # format
+            row[24],  # swept
+            _RUN_KINDS[row[22]],  # kind
+            row[23],  # key
+        )
     except _UNREADABLE as error:
         raise MalformedRun(str(row[0]), f"its row cannot be read: {error!r}") from error
-
-
-def _run_from_row(row: Row) -> Run:
-    return Run(
-        id=row[0],
-        namespace=row[1],
-        workflow=row[2],
-        version_id=row[3],
-        state=_RUN_STATES[row[4]],
-        open=row[5],
-        failed=row[6],
-        ended=row[7],
-        next_position=row[8],
-        told=row[9],
-        stop=_REASONS[row[10]],
-        generation=row[11],
-        quarantine=row[12],
-        labels=_decode_labels(row[13]),
-        parent_run=row[14],
-        parent_position=row[15],
-        created_at=row[16],
-        due_at=row[17],
-        started_at=row[18],
-        ended_at=row[19],
-        reason=_REASONS[row[20]],
-        format=row[21],
-        kind=_RUN_KINDS[row[22]],
-        key=row[23],
-        swept=row[24],
-    )
 
 
 def new_run_to_row(new: NewRun) -> Row:
@@ -125,40 +125,37 @@ def run_to_changes(run: Run) -> Row:
 def task_from_row(row: Row) -> TaskRun:
     """A task as stored."""
     try:
-        return _task_from_row(row)
+        # In the order of the fields: by their names it would take ten times as long.
+        return TaskRun(
+            row[0],  # run_id
+            row[1],  # position
+            row[2],  # namespace
+            row[3],  # node
+            _TASK_STATES[row[5]],  # state
+            row[13],  # route
+            _KINDS[row[4]],  # kind
+            row[6],  # epoch
+            row[7],  # failures
+            row[8],  # losses
+            row[9],  # waiting
+            row[10],  # failed
+            row[11],  # skipped
+            row[12],  # told
+            row[14],  # priority
+            row[15],  # hold
+            row[16],  # due_at
+            row[17],  # session_id
+            row[18],  # ready_at
+            row[19],  # started_at
+            row[20],  # ended_at
+            row[21],  # ended_no
+            _REASONS[row[22]],  # reason
+            _error_from_text(row[23]),  # error
+            row[24],  # format
+        )
     except _UNREADABLE as error:
         message = f"the row of task {row[1]} cannot be read: {error!r}"
         raise MalformedRun(str(row[0]), message) from error
-
-
-def _task_from_row(row: Row) -> TaskRun:
-    return TaskRun(
-        run_id=row[0],
-        position=row[1],
-        namespace=row[2],
-        node=row[3],
-        kind=_KINDS[row[4]],
-        state=_TASK_STATES[row[5]],
-        epoch=row[6],
-        failures=row[7],
-        losses=row[8],
-        waiting=row[9],
-        failed=row[10],
-        skipped=row[11],
-        told=row[12],
-        route=row[13],
-        priority=row[14],
-        hold=row[15],
-        due_at=row[16],
-        session_id=row[17],
-        ready_at=row[18],
-        started_at=row[19],
-        ended_at=row[20],
-        ended_no=row[21],
-        reason=_REASONS[row[22]],
-        error=_error_from_text(row[23]),
-        format=row[24],
-    )
 
 
 def task_to_row(task: TaskRun) -> Row:
@@ -194,8 +191,30 @@ def task_to_row(task: TaskRun) -> Row:
 
 def task_to_changes(task: TaskRun) -> Row:
     """The key of a task and the columns that may change: all but namespace, node and kind."""
-    row = task_to_row(task)
-    return (*row[:2], *row[5:])
+    return (
+        task.run_id,
+        task.position,
+        task.state.value,
+        task.epoch,
+        task.failures,
+        task.losses,
+        task.waiting,
+        task.failed,
+        task.skipped,
+        task.told,
+        task.route,
+        task.priority,
+        task.hold,
+        task.due_at,
+        task.session_id,
+        task.ready_at,
+        task.started_at,
+        task.ended_at,
+        task.ended_no,
+        task.reason,
+        _error_to_text(task.error),
+        task.format,
+    )
 
 
 def attempt_from_row(row: Row) -> Attempt:

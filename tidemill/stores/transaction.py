@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidemill.domain.identifiers import Moment
+from tidemill.ports.store import Changes, Opened, Opening
 from tidemill.stores.statements import Statements
 from tidemill.stores.tables.definitions import Definitions
 from tidemill.stores.tables.history import History
@@ -41,3 +42,22 @@ class StoreTransaction:
     async def now(self) -> Moment:
         """The clock of the database, at this instant."""
         return int((await self._statements.fetch("now"))[0][0])
+
+    async def open(self, opening: Opening) -> Opened:
+        """Lock the sessions, then the runs, then the tasks of the runs had."""
+        alive = await self.sessions.lock(opening.sessions)
+        now = await self.now()
+        runs = await self.runs.lock(opening.runs, wait=opening.wait)
+        had = {run.id for run in runs}
+        tasks = await self.tasks.lock([key for key in opening.tasks if key.run_id in had])
+        return Opened(now, alive, runs, tasks)
+
+    async def write(self, changes: Changes) -> None:
+        """Save and add it all, facts last."""
+        await self.tasks.add(changes.new_tasks)
+        await self.tasks.save(changes.tasks)
+        await self.runs.save(changes.runs)
+        await self.history.add_results(changes.results)
+        await self.history.add_attempts(changes.attempts)
+        for facts in changes.facts:
+            await self.outbox.append(facts)

@@ -65,6 +65,7 @@ class Attempt:
         self.assignment = assignment
         self.token: Token = assignment.token
         self.cancelled = False
+        self.began_at = 0.0  # by the clock that only ever grows
         self.masking = Masking()  # the values of secrets that the task was given
         self._writing = threading.Lock()
         self._watcher = watcher
@@ -104,12 +105,12 @@ class Attempt:
 
     def start(self, work: Work) -> None:
         """Begin, and start the timers that the task asks for."""
+        self.began_at = self._last_sign = self._clock.monotonic()
         self._task = asyncio.create_task(work)
         self._task.add_done_callback(self._work_ended)
         if self.assignment.attempt_seconds is not None:
             self._after(self.assignment.attempt_seconds, lambda: self.stop(Stop.TIMEOUT))
         if self.assignment.heartbeat_seconds is not None:
-            self._last_sign = self._clock.monotonic()
             self._after(self.assignment.heartbeat_seconds, self._look_for_sign)
 
     def stop(self, reason: Stop) -> None:

@@ -24,8 +24,7 @@ from tidemill.worker.threads import Threads
 Params = TypeVar("Params", bound=msgspec.Struct)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """One attempt, as its executor sees it."""
 
     params: dict[str, Any]
@@ -68,9 +67,11 @@ class Executor(Protocol):
 
 def read_params(params: Mapping[str, Any], shape: type[Params]) -> Params:
     """The params as a value of `shape`; a final TaskFailure names the field that is wrong."""
-    if problems := problems_of(params, shape):
-        raise TaskFailure("InvalidParams", "; ".join(problems), final=True)
-    return msgspec.convert(params, shape)
+    try:
+        return msgspec.convert(params, shape)
+    except msgspec.ValidationError:
+        problems = "; ".join(problems_of(params, shape))
+        raise TaskFailure("InvalidParams", problems, final=True) from None
 
 
 def problems_of(params: Mapping[str, Any], shape: type[Params]) -> list[str]:

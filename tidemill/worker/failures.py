@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -88,13 +89,21 @@ def user_traceback(error: BaseException) -> str:
 def blocking_frames(stack: Sequence[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
     """The user's frames below the loop's own, outermost first; none when the loop is idle."""
     below = 0
-    for place, frame in enumerate(stack, 1):
-        if frame.name == "_run" and frame.filename.endswith("/asyncio/events.py"):
+    for place, (frame, inner) in enumerate(zip_longest(stack, stack[1:]), 1):
+        if _is_loop(frame, inner):
             below = place
     frames = list(stack[below:]) if below else []
     while frames and _is_carrier(frames[0].filename):
         frames.pop(0)
     return [frame for frame in frames if not frame.filename.startswith(_ENGINE)]
+
+
+def _is_loop(frame: traceback.FrameSummary, inner: traceback.FrameSummary | None) -> bool:
+    if frame.name == "_run" and frame.filename.endswith("/asyncio/events.py"):
+        return True
+    # uvloop has no frames of its own: its runner calls callbacks, or nothing while it waits.
+    runs = frame.name == "run" and frame.filename.endswith("/asyncio/runners.py")
+    return runs and inner is not None and not inner.filename.endswith("/asyncio/base_events.py")
 
 
 def _drop_engine_frames(trace: traceback.TracebackException, depth_left: int) -> None:

@@ -31,6 +31,8 @@ _OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),
     # A worker reaches what it was told to reach, and nothing that its environment puts between.
     ("grpc.enable_http_proxy", 0),
+    # The worker opens its streams anew by itself; to do it, gRPC would keep every message.
+    ("grpc.enable_retries", 0),
     # The protocol's own pings notice a dead peer within 3 s; these end its connection.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),

@@ -67,11 +67,10 @@ class Ledger:
 
 
 def _size(outcome: Outcome) -> int:
-    match outcome.report:
-        case Succeeded(_, result):
-            return _OVERHEAD_BYTES + len(result or b"")
-        case Failed(error=error):
-            # Four bytes is the most that a character takes on the wire.
-            return _OVERHEAD_BYTES + 4 * (len(error.message) + len(error.traceback))
-        case _:
-            return _OVERHEAD_BYTES
+    report = outcome.report
+    if isinstance(report, Succeeded):
+        return _OVERHEAD_BYTES + len(report.result or b"")
+    if isinstance(report, Failed):
+        # Four bytes is the most that a character takes on the wire.
+        return _OVERHEAD_BYTES + 4 * (len(report.error.message) + len(report.error.traceback))
+    return _OVERHEAD_BYTES

@@ -31,6 +31,9 @@ from tidemill.worker.link import Link, LinkLost, WorkerRefused
 
 _log = logging.getLogger("tidemill.worker")
 
+BEGIN_AT_ONCE = 64
+"""Tasks begun before others get a turn; in batches of fewer each costs the scheduler more."""
+
 
 class Credentials(NamedTuple):
     """What proves that a worker is the one that held a session."""
@@ -49,6 +52,7 @@ class Session:
         self._scheduler = ""
         self._config = config
         self._crew = crew
+        self._clock = clock
         self._outgoing = Outgoing(config, crew, clock)
         self._presented: tuple[Token, ...] = ()
 
@@ -88,6 +92,7 @@ class Session:
             secret=credentials.secret if credentials else None,
             held=held,
             finished=finished,
+            joins_acks=True,
         )
 
     async def _listen(self, incoming: AsyncIterator[SchedulerMessage]) -> None:
@@ -95,14 +100,31 @@ class Session:
         async with asyncio.timeout(self._config.connect_seconds) as silence:
             async for message in incoming:
                 silence.reschedule(loop.time() + self._config.silence_seconds)
-                self._handle(message)
+                if isinstance(message, Assignments):
+                    await self._take(message)
+                else:
+                    self._handle(message)
+
+    async def _take(self, message: Assignments) -> None:
+        """Begin what was assigned, some at a time.
+
+        Of many short tasks the first are reported while the next begin: so worker and scheduler
+        both have something to do, where otherwise each would wait for the other.
+        """
+        if message.acks is not None:
+            self._forget(message.acks)
+        for start in range(0, len(message.assignments), BEGIN_AT_ONCE):
+            if start:
+                await self._clock.sleep(0)
+            self._crew.take(message.assignments[start : start + BEGIN_AT_ONCE])
+
+    def _forget(self, acks: Acks) -> None:
+        self._crew.ledger.forget((*acks.tokens, *acks.stale))
 
     def _handle(self, message: SchedulerMessage) -> None:
         match message:
-            case Assignments(assignments):
-                self._crew.take(assignments)
-            case Acks(tokens, stale):
-                self._crew.ledger.forget((*tokens, *stale))
+            case Acks():
+                self._forget(message)
             case Cancels(tokens):
                 self._crew.cancel(tokens)
             case Welcome():
@@ -150,6 +172,8 @@ class Outgoing:
         self._opened = True
         self._said_at = self._clock.monotonic()
         self._holdings_at = self._said_at + self._config.holdings_seconds
+        if self._crew.wanted != self._crew.slots.usable:
+            self._crew.slots_changed = True  # Hello told the slots alone
         self._crew.changed.set()
 
     def close(self) -> None:
@@ -198,7 +222,7 @@ class Outgoing:
     def _holdings(self, now: float) -> Holdings:
         self._crew.slots_changed = False
         self._holdings_at = now + self._config.holdings_seconds
-        return Holdings(held=self._crew.held, slots=self._crew.slots.usable)
+        return Holdings(held=self._crew.held, slots=self._crew.wanted)
 
     def _flush_is_due(self, now: float) -> bool:
         if self._flush_at is None:

@@ -35,7 +35,7 @@ class Worker:
         self._executors = executors
         self._clock = clock
         self._entropy = entropy
-        self._crew = Crew(config, executors, clock)
+        self._crew = Crew(config, executors, clock, takes_ahead=True)
         self._credentials: Credentials | None = None
         self._session: Session | None = None
         self._shift = Shift(config, self._crew, lambda: self.is_welcome)

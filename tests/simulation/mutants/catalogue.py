@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.simulation.mutants.surgery import Cut, Mutant, QueryCut, SchemaCut
 
 ADVANCE = "tidemill.domain.transitions:advance"
-TURN = "tidemill.scheduler.turn:Turn.run"
+TURN = "tidemill.scheduler.turn:Turn._run"
 FENCE = "tidemill.domain.transitions:_is_of_another_grant"
 GUARD = "case _ if event.epoch != task.epoch:"
 BEGIN = "        async with store.transaction() as tx:\n"
@@ -29,13 +29,13 @@ MUTANTS = (
                 BEGIN,
                 "        async with store.transaction() as early:\n"
                 "            tokens = [i.token for i in self.items if isinstance(i, TaskItem)]\n"
-                "            self.early = await early.tasks.lock([token.key for token in tokens])\n"
-                + BEGIN,
+                "            keys = [token.key for token in tokens]\n"
+                "            self._means.plans.early = await early.tasks.lock(keys)\n" + BEGIN,
             ),
             Cut(
-                "tidemill.scheduler.turn:Turn._apply",
-                "await book.load(item.token.key for item in here if isinstance(item, TaskItem))",
-                "book.supply([row for row in self.early if row.run_id in book.ledgers])",
+                "tidemill.engine.book:Book.open_locked",
+                "self.supply(tasks)",
+                "self.supply([row for row in self._plans.early if row.run_id in self.ledgers])",
             ),
         ),
     ),
@@ -68,16 +68,16 @@ MUTANTS = (
                 "            lanes = [*backlog.lanes(alone=False), *backlog.lanes(alone=True)]\n"
                 "            backlog.early = {\n"
                 "                ready: await early.tasks.claim(\n"
-                "                    ready.lane, floor=belief.floor, limit=9, alone=ready.alone)\n"
+                "                    ready.lane, floor=belief.begin, limit=9, alone=ready.alone)\n"
                 "                for ready, belief in lanes}\n" + BEGIN,
             ),
             Cut(
                 "tidemill.scheduler.admission:Admission._claim",
                 "claim = await self._tx.tasks.claim(\n"
-                "            ready.lane, floor=belief.floor, limit=limit, alone=ready.alone\n"
+                "            ready.lane, floor=belief.begin, limit=limit, alone=ready.alone\n"
                 "        )",
                 "early = self._backlog.early[ready]; "
-                "claim = type(early)(early.tasks[:limit], early.floor)",
+                "claim = type(early)(early.tasks[:limit], *early[1:])",
             ),
         ),
     ),
@@ -235,7 +235,7 @@ MUTANTS = (
         cuts=(
             Cut(
                 "tidemill.domain.ledger:Ledger._move",
-                "if move is None or not self.is_paused or move.task.state is not TaskState.READY:",
+                "if move is None or move.task.state is not TaskState.READY:",
                 "if True:",
             ),
         ),

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(tidemill/protocol/generated/worker.proto\x12\x12tidemill.worker.v1\"8\n\x05Token\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x10\n\x08position\x18\x02 \x01(\r\x12\r\n\x05\x65poch\x18\x03 \x01(\r\"=\n\tTaskError\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x11\n\ttraceback\x18\x03 \x01(\t\"+\n\tSucceeded\x12\x13\n\x06result\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x42\t\n\x07_result\"\x90\x01\n\x06\x46\x61iled\x12,\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x1d.tidemill.worker.v1.TaskError\x12\r\n\x05\x66inal\x18\x02 \x01(\x08\x12\x0f\n\x07timeout\x18\x03 \x01(\x08\x12 \n\x13retry_after_seconds\x18\x04 \x01(\x01H\x00\x88\x01\x01\x42\x16\n\x14_retry_after_seconds\"\x11\n\x0f\x43\x61ncelConfirmed\"\n\n\x08Released\"\x92\x02\n\x07Outcome\x12(\n\x05token\x18\x01 \x01(\x0b\x32\x19.tidemill.worker.v1.Token\x12\x32\n\tsucceeded\x18\x02 \x01(\x0b\x32\x1d.tidemill.worker.v1.SucceededH\x00\x12,\n\x06\x66\x61iled\x18\x03 \x01(\x0b\x32\x1a.tidemill.worker.v1.FailedH\x00\x12?\n\x10\x63\x61ncel_confirmed\x18\x04 \x01(\x0b\x32#.tidemill.worker.v1.CancelConfirmedH\x00\x12\x30\n\x08released\x18\x05 \x01(\x0b\x32\x1c.tidemill.worker.v1.ReleasedH\x00\x42\x08\n\x06report\"\xfe\x02\n\x05Hello\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x0e\n\x06worker\x18\x02 \x01(\t\x12\x11\n\tnamespace\x18\x03 \x01(\t\x12\r\n\x05slots\x18\x04 \x01(\r\x12\x0e\n\x06queues\x18\x05 \x03(\t\x12\x35\n\x06labels\x18\x06 \x03(\x0b\x32%.tidemill.worker.v1.Hello.LabelsEntry\x12\x11\n\texecutors\x18\x07 \x03(\t\x12\x14\n\x07session\x18\x08 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x06secret\x18\t \x01(\tH\x01\x88\x01\x01\x12\'\n\x04held\x18\n \x03(\x0b\x32\x19.tidemill.worker.v1.Token\x12-\n\x08\x66inished\x18\x0b \x03(\x0b\x32\x1b.tidemill.worker.v1.Outcome\x12\x0e\n\x06offers\x18\x0c \x03(\t\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_sessionB\t\n\x07_secret\"9\n\x08Outcomes\x12-\n\x08outcomes\x18\x01 \x03(\x0b\x32\x1b.tidemill.worker.v1.Outcome\"B\n\x08Holdings\x12\'\n\x04held\x18\x01 \x03(\x0b\x32\x19.tidemill.worker.v1.Token\x12\r\n\x05slots\x18\x02 \x01(\r\"]\n\x0eProgressReport\x12(\n\x05token\x18\x01 \x01(\x0b\x32\x19.tidemill.worker.v1.Token\x12\x10\n\x08\x66raction\x18\x02 \x01(\x01\x12\x0f\n\x07message\x18\x03 \x01(\t\"?\n\x08Progress\x12\x33\n\x07reports\x18\x01 \x03(\x0b\x32\".tidemill.worker.v1.ProgressReport\"R\n\x07LogText\x12(\n\x05token\x18\x01 \x01(\x0b\x32\x19.tidemill.worker.v1.Token\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0f\n\x07\x64ropped\x18\x03 \x01(\x04\"3\n\x04Logs\x12+\n\x06\x63hunks\x18\x01 \x03(\x0b\x32\x1b.tidemill.worker.v1.LogText\"\x06\n\x04Ping\"6\n\x07Goodbye\x12+\n\x08released\x18\x01 \x03(\x0b\x32\x19.tidemill.worker.v1.Token\"\xe0\x02\n\rWorkerMessage\x12*\n\x05hello\x18\x01 \x01(\x0b\x32\x19.tidemill.worker.v1.HelloH\x00\x12\x30\n\x08outcomes\x18\x02 \x01(\x0b\x32\x1c.tidemill.worker.v1.OutcomesH\x00\x12\x30\n\x08holdings\x18\x03 \x01(\x0b\x32\x1c.tidemill.worker.v1.HoldingsH\x00\x12\x30\n\x08progress\x18\x04 \x01(\x0b\x32\x1c.tidemill.worker.v1.ProgressH\x00\x12(\n\x04logs\x18\x05 \x01(\x0b\x32\x18.tidemill.worker.v1.LogsH\x00\x12(\n\x04ping\x18\x06 \x01(\x0b\x32\x18.tidemill.worker.v1.PingH\x00\x12.\n\x07goodbye\x18\x07 \x01(\x0b\x32\x1b.tidemill.worker.v1.GoodbyeH\x00\x42\t\n\x07message\"\x84\x01\n\x07Welcome\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0e\n\x06secret\x18\x02 \x01(\t\x12\'\n\x04keep\x18\x03 \x03(\x0b\x32\x19.tidemill.worker.v1.Token\x12/\n\x0c\x61\x63knowledged\x18\x04 \x03(\x0b\x32\x19.tidemill.worker.v1.Token\"\x19\n\x07Refused\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\x9d\x04\n\nAssignment\x12(\n\x05token\x18\x01 \x01(\x0b\x32\x19.tidemill.worker.v1.Token\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12\x10\n\x08workflow\x18\x03 \x01(\t\x12\x0c\n\x04task\x18\x04 \x01(\t\x12\x10\n\x08\x65xecutor\x18\x05 \x01(\t\x12\x0e\n\x06params\x18\x06 \x01(\x0c\x12\x0e\n\x06inputs\x18\x07 \x01(\x0c\x12\x11\n\trun_input\x18\x08 \x01(\x0c\x12<\n\x07results\x18\t \x03(\x0b\x32+.tidemill.worker.v1.Assignment.ResultsEntry\x12\x1c\n\x0f\x61ttempt_seconds\x18\n \x01(\x01H\x00\x88\x01\x01\x12\x1e\n\x11heartbeat_seconds\x18\x0b \x01(\x01H\x01\x88\x01\x01\x12<\n\x07secrets\x18\x0c \x03(\x0b\x32+.tidemill.worker.v1.Assignment.SecretsEntry\x12\x17\n\x0fsecrets_trouble\x18\r \x01(\t\x12\x12\n\ntask_token\x18\x0e \x01(\t\x1a.\n\x0cResultsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\x1a.\n\x0cSecretsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x12\n\x10_attempt_secondsB\x14\n\x12_heartbeat_seconds\"B\n\x0b\x41ssignments\x12\x33\n\x0b\x61ssignments\x18\x01 \x03(\x0b\x32\x1e.tidemill.worker.v1.Assignment\"[\n\x04\x41\x63ks\x12)\n\x06tokens\x18\x01 \x03(\x0b\x32\x19.tidemill.worker.v1.Token\x12(\n\x05stale\x18\x02 \x03(\x0b\x32\x19.tidemill.worker.v1.Token\"4\n\x07\x43\x61ncels\x12)\n\x06tokens\x18\x01 \x03(\x0b\x32\x19.tidemill.worker.v1.Token\"\xb9\x02\n\x10SchedulerMessage\x12.\n\x07welcome\x18\x01 \x01(\x0b\x32\x1b.tidemill.worker.v1.WelcomeH\x00\x12.\n\x07refused\x18\x02 \x01(\x0b\x32\x1b.tidemill.worker.v1.RefusedH\x00\x12\x36\n\x0b\x61ssignments\x18\x03 \x01(\x0b\x32\x1f.tidemill.worker.v1.AssignmentsH\x00\x12(\n\x04\x61\x63ks\x18\x04 \x01(\x0b\x32\x18.tidemill.worker.v1.AcksH\x00\x12.\n\x07\x63\x61ncels\x18\x05 \x01(\x0b\x32\x1b.tidemill.worker.v1.CancelsH\x00\x12(\n\x04ping\x18\x06 \x01(\x0b\x32\x18.tidemill.worker.v1.PingH\x00\x42\t\n\x07message2f\n\rWorkerGateway\x12U\n\x06\x41ttach\x12!.tidemill.worker.v1.WorkerMessage\x1a$.tidemill.worker.v1.SchedulerMessage(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(tidemill/protocol/generated/worker.proto\x12\x12tidemill.worker.v1\"8\n\x05Token\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x10\n\x08position\x18\x02 \x01(\r\x12\r\n\x05\x65poch\x18\x03 \x01(\r\"=\n\tTaskError\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x11\n\ttraceback\x18\x03 \x01(\t\"+\n\tSucceeded\x12\x13\n\x06result\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x42\t\n\x07_result\"\x90\x01\n\x06\x46\x61iled\x12,\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x1d.tidemill.worker.v1.TaskError\x12\r\n\x05\x66inal\x18\x02 \x01(\x08\x12\x0f\n\x07timeout\x18\x03 \x01(\x08\x12 \n\x13retry_after_seconds\x18\x04 \x01(\x01H\x00\x88\x01\x01\x42\x16\n\x14_retry_after_seconds\"\x11\n\x0f\x43\x61ncelConfirmed\"\n\n\x08Released\"\x92\x02\n\x07Outcome\x12(\n\x05token\x18\x01 \x01(\x0b\x32\x19.tidemill.worker.v1.Token\x12\x32\n\tsucceeded\x18\x02 \x01(\x0b\x32\x1d.tidemill.worker.v1.SucceededH\x00\x12,\n\x06\x66\x61iled\x18\x03 \x01(\x0b\x32\x1a.tidemill.worker.v1.FailedH\x00\x12?\n\x10\x63\x61ncel_confirmed\x18\x04 \x01(\x0b\x32#.tidemill.worker.v1.CancelConfirmedH\x00\x12\x30\n\x08released\x18\x05 \x01(\x0b\x32\x1c.tidemill.worker.v1.ReleasedH\x00\x42\x08\n\x06report\"\x92\x03\n\x05Hello\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x0e\n\x06worker\x18\x02 \x01(\t\x12\x11\n\tnamespace\x18\x03 \x01(\t\x12\r\n\x05slots\x18\x04 \x01(\r\x12\x0e\n\x06queues\x18\x05 \x03(\t\x12\x35\n\x06labels\x18\x06 \x03(\x0b\x32%.tidemill.worker.v1.Hello.LabelsEntry\x12\x11\n\texecutors\x18\x07 \x03(\t\x12\x14\n\x07session\x18\x08 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x06secret\x18\t \x01(\tH\x01\x88\x01\x01\x12\'\n\x04held\x18\n \x03(\x0b\x32\x19.tidemill.worker.v1.Token\x12-\n\x08\x66inished\x18\x0b \x03(\x0b\x32\x1b.tidemill.worker.v1.Outcome\x12\x0e\n\x06offers\x18\x0c \x03(\t\x12\x12\n\njoins_acks\x18\r \x01(\x08\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_sessionB\t\n\x07_secret\"9\n\x08Outcomes\x12-\n\x08outcomes\x18\x01 \x03(\x0b\x32\x1b.tidemill.worker.v1.Outcome\"B\n\x08Holdings\x12\'\n\x04held\x18\x01 \x03(\x0b\x32\x19.tidemill.worker.v1.Token\x12\r\n\x05slots\x18\x02 \x01(\r\"]\n\x0eProgressReport\x12(\n\x05token\x18\x01 \x01(\x0b\x32\x19.tidemill.worker.v1.Token\x12\x10\n\x08\x66raction\x18\x02 \x01(\x01\x12\x0f\n\x07message\x18\x03 \x01(\t\"?\n\x08Progress\x12\x33\n\x07reports\x18\x01 \x03(\x0b\x32\".tidemill.worker.v1.ProgressReport\"R\n\x07LogText\x12(\n\x05token\x18\x01 \x01(\x0b\x32\x19.tidemill.worker.v1.Token\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0f\n\x07\x64ropped\x18\x03 \x01(\x04\"3\n\x04Logs\x12+\n\x06\x63hunks\x18\x01 \x03(\x0b\x32\x1b.tidemill.worker.v1.LogText\"\x06\n\x04Ping\"6\n\x07Goodbye\x12+\n\x08released\x18\x01 \x03(\x0b\x32\x19.tidemill.worker.v1.Token\"\xe0\x02\n\rWorkerMessage\x12*\n\x05hello\x18\x01 \x01(\x0b\x32\x19.tidemill.worker.v1.HelloH\x00\x12\x30\n\x08outcomes\x18\x02 \x01(\x0b\x32\x1c.tidemill.worker.v1.OutcomesH\x00\x12\x30\n\x08holdings\x18\x03 \x01(\x0b\x32\x1c.tidemill.worker.v1.HoldingsH\x00\x12\x30\n\x08progress\x18\x04 \x01(\x0b\x32\x1c.tidemill.worker.v1.ProgressH\x00\x12(\n\x04logs\x18\x05 \x01(\x0b\x32\x18.tidemill.worker.v1.LogsH\x00\x12(\n\x04ping\x18\x06 \x01(\x0b\x32\x18.tidemill.worker.v1.PingH\x00\x12.\n\x07goodbye\x18\x07 \x01(\x0b\x32\x1b.tidemill.worker.v1.GoodbyeH\x00\x42\t\n\x07message\"\x84\x01\n\x07Welcome\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0e\n\x06secret\x18\x02 \x01(\t\x12\'\n\x04keep\x18\x03 \x03(\x0b\x32\x19.tidemill.worker.v1.Token\x12/\n\x0c\x61\x63knowledged\x18\x04 \x03(\x0b\x32\x19.tidemill.worker.v1.Token\"\x19\n\x07Refused\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\x9d\x04\n\nAssignment\x12(\n\x05token\x18\x01 \x01(\x0b\x32\x19.tidemill.worker.v1.Token\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12\x10\n\x08workflow\x18\x03 \x01(\t\x12\x0c\n\x04task\x18\x04 \x01(\t\x12\x10\n\x08\x65xecutor\x18\x05 \x01(\t\x12\x0e\n\x06params\x18\x06 \x01(\x0c\x12\x0e\n\x06inputs\x18\x07 \x01(\x0c\x12\x11\n\trun_input\x18\x08 \x01(\x0c\x12<\n\x07results\x18\t \x03(\x0b\x32+.tidemill.worker.v1.Assignment.ResultsEntry\x12\x1c\n\x0f\x61ttempt_seconds\x18\n \x01(\x01H\x00\x88\x01\x01\x12\x1e\n\x11heartbeat_seconds\x18\x0b \x01(\x01H\x01\x88\x01\x01\x12<\n\x07secrets\x18\x0c \x03(\x0b\x32+.tidemill.worker.v1.Assignment.SecretsEntry\x12\x17\n\x0fsecrets_trouble\x18\r \x01(\t\x12\x12\n\ntask_token\x18\x0e \x01(\t\x1a.\n\x0cResultsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\x1a.\n\x0cSecretsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x12\n\x10_attempt_secondsB\x14\n\x12_heartbeat_seconds\"j\n\x0b\x41ssignments\x12\x33\n\x0b\x61ssignments\x18\x01 \x03(\x0b\x32\x1e.tidemill.worker.v1.Assignment\x12&\n\x04\x61\x63ks\x18\x02 \x01(\x0b\x32\x18.tidemill.worker.v1.Acks\"[\n\x04\x41\x63ks\x12)\n\x06tokens\x18\x01 \x03(\x0b\x32\x19.tidemill.worker.v1.Token\x12(\n\x05stale\x18\x02 \x03(\x0b\x32\x19.tidemill.worker.v1.Token\"4\n\x07\x43\x61ncels\x12)\n\x06tokens\x18\x01 \x03(\x0b\x32\x19.tidemill.worker.v1.Token\"\xb9\x02\n\x10SchedulerMessage\x12.\n\x07welcome\x18\x01 \x01(\x0b\x32\x1b.tidemill.worker.v1.WelcomeH\x00\x12.\n\x07refused\x18\x02 \x01(\x0b\x32\x1b.tidemill.worker.v1.RefusedH\x00\x12\x36\n\x0b\x61ssignments\x18\x03 \x01(\x0b\x32\x1f.tidemill.worker.v1.AssignmentsH\x00\x12(\n\x04\x61\x63ks\x18\x04 \x01(\x0b\x32\x18.tidemill.worker.v1.AcksH\x00\x12.\n\x07\x63\x61ncels\x18\x05 \x01(\x0b\x32\x1b.tidemill.worker.v1.CancelsH\x00\x12(\n\x04ping\x18\x06 \x01(\x0b\x32\x18.tidemill.worker.v1.PingH\x00\x42\t\n\x07message2f\n\rWorkerGateway\x12U\n\x06\x41ttach\x12!.tidemill.worker.v1.WorkerMessage\x1a$.tidemill.worker.v1.SchedulerMessage(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -52,45 +52,45 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_OUTCOME']._serialized_start=409
   _globals['_OUTCOME']._serialized_end=683
   _globals['_HELLO']._serialized_start=686
-  _globals['_HELLO']._serialized_end=1068
-  _globals['_HELLO_LABELSENTRY']._serialized_start=1000
-  _globals['_HELLO_LABELSENTRY']._serialized_end=1045
-  _globals['_OUTCOMES']._serialized_start=1070
-  _globals['_OUTCOMES']._serialized_end=1127
-  _globals['_HOLDINGS']._serialized_start=1129
-  _globals['_HOLDINGS']._serialized_end=1195
-  _globals['_PROGRESSREPORT']._serialized_start=1197
-  _globals['_PROGRESSREPORT']._serialized_end=1290
-  _globals['_PROGRESS']._serialized_start=1292
-  _globals['_PROGRESS']._serialized_end=1355
-  _globals['_LOGTEXT']._serialized_start=1357
-  _globals['_LOGTEXT']._serialized_end=1439
-  _globals['_LOGS']._serialized_start=1441
-  _globals['_LOGS']._serialized_end=1492
-  _globals['_PING']._serialized_start=1494
-  _globals['_PING']._serialized_end=1500
-  _globals['_GOODBYE']._serialized_start=1502
-  _globals['_GOODBYE']._serialized_end=1556
-  _globals['_WORKERMESSAGE']._serialized_start=1559
-  _globals['_WORKERMESSAGE']._serialized_end=1911
-  _globals['_WELCOME']._serialized_start=1914
-  _globals['_WELCOME']._serialized_end=2046
-  _globals['_REFUSED']._serialized_start=2048
-  _globals['_REFUSED']._serialized_end=2073
-  _globals['_ASSIGNMENT']._serialized_start=2076
-  _globals['_ASSIGNMENT']._serialized_end=2617
-  _globals['_ASSIGNMENT_RESULTSENTRY']._serialized_start=2481
-  _globals['_ASSIGNMENT_RESULTSENTRY']._serialized_end=2527
-  _globals['_ASSIGNMENT_SECRETSENTRY']._serialized_start=2529
-  _globals['_ASSIGNMENT_SECRETSENTRY']._serialized_end=2575
-  _globals['_ASSIGNMENTS']._serialized_start=2619
-  _globals['_ASSIGNMENTS']._serialized_end=2685
-  _globals['_ACKS']._serialized_start=2687
-  _globals['_ACKS']._serialized_end=2778
-  _globals['_CANCELS']._serialized_start=2780
-  _globals['_CANCELS']._serialized_end=2832
-  _globals['_SCHEDULERMESSAGE']._serialized_start=2835
-  _globals['_SCHEDULERMESSAGE']._serialized_end=3148
-  _globals['_WORKERGATEWAY']._serialized_start=3150
-  _globals['_WORKERGATEWAY']._serialized_end=3252
+  _globals['_HELLO']._serialized_end=1088
+  _globals['_HELLO_LABELSENTRY']._serialized_start=1020
+  _globals['_HELLO_LABELSENTRY']._serialized_end=1065
+  _globals['_OUTCOMES']._serialized_start=1090
+  _globals['_OUTCOMES']._serialized_end=1147
+  _globals['_HOLDINGS']._serialized_start=1149
+  _globals['_HOLDINGS']._serialized_end=1215
+  _globals['_PROGRESSREPORT']._serialized_start=1217
+  _globals['_PROGRESSREPORT']._serialized_end=1310
+  _globals['_PROGRESS']._serialized_start=1312
+  _globals['_PROGRESS']._serialized_end=1375
+  _globals['_LOGTEXT']._serialized_start=1377
+  _globals['_LOGTEXT']._serialized_end=1459
+  _globals['_LOGS']._serialized_start=1461
+  _globals['_LOGS']._serialized_end=1512
+  _globals['_PING']._serialized_start=1514
+  _globals['_PING']._serialized_end=1520
+  _globals['_GOODBYE']._serialized_start=1522
+  _globals['_GOODBYE']._serialized_end=1576
+  _globals['_WORKERMESSAGE']._serialized_start=1579
+  _globals['_WORKERMESSAGE']._serialized_end=1931
+  _globals['_WELCOME']._serialized_start=1934
+  _globals['_WELCOME']._serialized_end=2066
+  _globals['_REFUSED']._serialized_start=2068
+  _globals['_REFUSED']._serialized_end=2093
+  _globals['_ASSIGNMENT']._serialized_start=2096
+  _globals['_ASSIGNMENT']._serialized_end=2637
+  _globals['_ASSIGNMENT_RESULTSENTRY']._serialized_start=2501
+  _globals['_ASSIGNMENT_RESULTSENTRY']._serialized_end=2547
+  _globals['_ASSIGNMENT_SECRETSENTRY']._serialized_start=2549
+  _globals['_ASSIGNMENT_SECRETSENTRY']._serialized_end=2595
+  _globals['_ASSIGNMENTS']._serialized_start=2639
+  _globals['_ASSIGNMENTS']._serialized_end=2745
+  _globals['_ACKS']._serialized_start=2747
+  _globals['_ACKS']._serialized_end=2838
+  _globals['_CANCELS']._serialized_start=2840
+  _globals['_CANCELS']._serialized_end=2892
+  _globals['_SCHEDULERMESSAGE']._serialized_start=2895
+  _globals['_SCHEDULERMESSAGE']._serialized_end=3208
+  _globals['_WORKERGATEWAY']._serialized_start=3210
+  _globals['_WORKERGATEWAY']._serialized_end=3312
 # @@protoc_insertion_point(module_scope)

@@ -67,7 +67,7 @@ class Outcome(_message.Message):
     def __init__(self, token: _Optional[_Union[Token, _Mapping]] = ..., succeeded: _Optional[_Union[Succeeded, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., cancel_confirmed: _Optional[_Union[CancelConfirmed, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("protocol", "worker", "namespace", "slots", "queues", "labels", "executors", "session", "secret", "held", "finished", "offers")
+    __slots__ = ("protocol", "worker", "namespace", "slots", "queues", "labels", "executors", "session", "secret", "held", "finished", "offers", "joins_acks")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -87,6 +87,7 @@ class Hello(_message.Message):
     HELD_FIELD_NUMBER: _ClassVar[int]
     FINISHED_FIELD_NUMBER: _ClassVar[int]
     OFFERS_FIELD_NUMBER: _ClassVar[int]
+    JOINS_ACKS_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     worker: str
     namespace: str
@@ -99,7 +100,8 @@ class Hello(_message.Message):
     held: _containers.RepeatedCompositeFieldContainer[Token]
     finished: _containers.RepeatedCompositeFieldContainer[Outcome]
     offers: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, protocol: _Optional[int] = ..., worker: _Optional[str] = ..., namespace: _Optional[str] = ..., slots: _Optional[int] = ..., queues: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., executors: _Optional[_Iterable[str]] = ..., session: _Optional[str] = ..., secret: _Optional[str] = ..., held: _Optional[_Iterable[_Union[Token, _Mapping]]] = ..., finished: _Optional[_Iterable[_Union[Outcome, _Mapping]]] = ..., offers: _Optional[_Iterable[str]] = ...) -> None: ...
+    joins_acks: bool
+    def __init__(self, protocol: _Optional[int] = ..., worker: _Optional[str] = ..., namespace: _Optional[str] = ..., slots: _Optional[int] = ..., queues: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., executors: _Optional[_Iterable[str]] = ..., session: _Optional[str] = ..., secret: _Optional[str] = ..., held: _Optional[_Iterable[_Union[Token, _Mapping]]] = ..., finished: _Optional[_Iterable[_Union[Outcome, _Mapping]]] = ..., offers: _Optional[_Iterable[str]] = ..., joins_acks: _Optional[bool] = ...) -> None: ...
 
 class Outcomes(_message.Message):
     __slots__ = ("outcomes",)
@@ -240,10 +242,12 @@ class Assignment(_message.Message):
     def __init__(self, token: _Optional[_Union[Token, _Mapping]] = ..., attempt: _Optional[int] = ..., workflow: _Optional[str] = ..., task: _Optional[str] = ..., executor: _Optional[str] = ..., params: _Optional[bytes] = ..., inputs: _Optional[bytes] = ..., run_input: _Optional[bytes] = ..., results: _Optional[_Mapping[str, bytes]] = ..., attempt_seconds: _Optional[float] = ..., heartbeat_seconds: _Optional[float] = ..., secrets: _Optional[_Mapping[str, str]] = ..., secrets_trouble: _Optional[str] = ..., task_token: _Optional[str] = ...) -> None: ...
 
 class Assignments(_message.Message):
-    __slots__ = ("assignments",)
+    __slots__ = ("assignments", "acks")
     ASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
+    ACKS_FIELD_NUMBER: _ClassVar[int]
     assignments: _containers.RepeatedCompositeFieldContainer[Assignment]
-    def __init__(self, assignments: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ...) -> None: ...
+    acks: Acks
+    def __init__(self, assignments: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., acks: _Optional[_Union[Acks, _Mapping]] = ...) -> None: ...
 
 class Acks(_message.Message):
     __slots__ = ("tokens", "stale")

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import asyncpg
 from asyncpg.connect_utils import SessionAttribute
+from asyncpg.pgproto.pgproto import UUID
 
 from tidemill.domain.errors import CommitUnknown, IllegalTransition, TidemillError, Unavailable
 from tidemill.stores.errors import StoreRefused
@@ -25,7 +26,6 @@ COMMAND_SECONDS = 15.0  # for a network that swallows answers; the server gives 
 STATEMENTS_CACHED = 200
 
 SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
-UUID_SHAPE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 NO_UUID = b"\xff" * 16
 ILLEGAL_MOVE = "TM001"  # raised by the triggers, see the migrations
 _PASSING_CLASSES = frozenset({"08", "40", "53", "55", "57", "58", "XX"})
@@ -44,6 +44,7 @@ SETTINGS: Mapping[str, str] = {
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
+    "enable_memoize": "off",
     # So a plan is right for every batch, and need not be made anew for each.
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
@@ -98,12 +99,15 @@ def _uuid_bytes(text: str) -> bytes:
 
     So what a person mistypes is not found, and what a program gets wrong is not stored.
     """
-    return bytes.fromhex(text.replace("-", "")) if UUID_SHAPE.fullmatch(text) else NO_UUID
+    try:
+        uuid = UUID(text)
+    except ValueError:
+        return NO_UUID
+    return uuid.bytes if str(uuid) == text else NO_UUID  # other ways to write it are not ours
 
 
 def _uuid_text(data: bytes) -> str:
-    digits = data.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    return str(UUID(data))
 
 
 @contextmanager

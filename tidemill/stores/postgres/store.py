@@ -19,12 +19,13 @@ from tidemill.stores.postgres.connection import (
 from tidemill.stores.postgres.high_water import HighWater
 from tidemill.stores.postgres.migrate import Migrator, migrations_left
 from tidemill.stores.postgres.statements import ConnectionStatements, PoolStatements, acquired
+from tidemill.stores.postgres.transaction import PostgresTransaction
+from tidemill.stores.stamp_floor import StampFloor
 from tidemill.stores.tables.identity_reader import StoreIdentityReader
 from tidemill.stores.tables.payloads import StorePayloads
 from tidemill.stores.tables.reader import StoreReader
 from tidemill.stores.tables.sessions import in_order
 from tidemill.stores.tables.watch import StoreWatch
-from tidemill.stores.transaction import StoreTransaction
 
 CLOSE_SECONDS = 2.0
 
@@ -38,6 +39,7 @@ class PostgresStore:
     def __init__(self, dsn: str, *, pool_size_max: int = 10, schema: str | None = None) -> None:
         self._schema = schema
         self._high_water = HighWater()
+        self._stamp_floor = StampFloor()
         self._pool = LazyPool(dsn, pool_size_max, schema, self._high_water.check)
         self._renewals = LazyPool(dsn, 1, schema)
         statements = PoolStatements(self._pool.get)
@@ -55,17 +57,18 @@ class PostgresStore:
         async with acquired(await store._pool.get()):
             return store
 
-    def transaction(self) -> AbstractAsyncContextManager[StoreTransaction]:
+    def transaction(self) -> AbstractAsyncContextManager[PostgresTransaction]:
         """Commit when the block ends, roll back when it raises."""
         return self._transaction(self._pool)
 
     @asynccontextmanager
-    async def _transaction(self, pool: LazyPool) -> AsyncIterator[StoreTransaction]:
+    async def _transaction(self, pool: LazyPool) -> AsyncIterator[PostgresTransaction]:
         async with acquired(await pool.get()) as connection:
             try:
                 with mapped_errors():
                     await connection.execute("BEGIN")
-                transaction = StoreTransaction(ConnectionStatements(connection))
+                transaction = PostgresTransaction(ConnectionStatements(connection))
+                transaction.outbox.floor = self._stamp_floor
                 yield transaction
             except BaseException:
                 await _roll_back(connection)

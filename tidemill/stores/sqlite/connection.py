@@ -17,6 +17,7 @@ from tidemill.stores.named_queries import load_queries
 from tidemill.stores.statements import Row
 
 MEMORY = ":memory:"
+SET_PATIENCE = "PRAGMA busy_timeout = 1000"
 QUERIES: Mapping[str, str] = load_queries("tidemill.stores.sqlite")
 
 LAST_READY_NO = """
@@ -48,7 +49,9 @@ def connect_writer(path: str) -> sqlite3.Connection:
         raw = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         raw.execute("PRAGMA journal_mode = WAL")
         raw.execute("PRAGMA synchronous = FULL")
-        raw.execute("PRAGMA busy_timeout = 1000")
+        raw.execute(SET_PATIENCE)
+        # Pages that change again and again are moved into the file once for all these changes.
+        raw.execute("PRAGMA wal_autocheckpoint = 8000")
         raw.execute("PRAGMA journal_size_limit = 67108864")
         raw.execute("PRAGMA cache_size = -16384")
     return raw
@@ -59,7 +62,7 @@ def connect_reader(path: str) -> sqlite3.Connection:
     with mapped_errors():
         uri = Path(path).absolute().as_uri() + "?mode=ro"
         raw = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
-        raw.execute("PRAGMA busy_timeout = 1000")
+        raw.execute(SET_PATIENCE)
         raw.execute("PRAGMA query_only = ON")
     return raw
 
@@ -70,6 +73,7 @@ class Connection:
     def __init__(self, raw: sqlite3.Connection, now: Callable[[], Moment]) -> None:
         self.raw = raw
         self._ready_numbers: Iterator[int] | None = None
+        self._patient = True  # as it was opened
         raw.create_function("now_micros", 0, now)
         raw.create_function("next_ready_no", 0, self._next_ready_no)
 
@@ -90,9 +94,32 @@ class Connection:
 
     def begin(self) -> None:
         """Become the one that writes, before anything is read."""
+        self.be_patient()
         with mapped_errors():
             self.raw.execute("BEGIN IMMEDIATE")
             self._start_ready_numbers()
+
+    def begin_at_once(self) -> bool:
+        """The same without waiting; False when somebody else writes."""
+        with mapped_errors():
+            if self._patient:
+                self.raw.execute("PRAGMA busy_timeout = 0").close()
+                self._patient = False
+            try:
+                self.raw.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+                    return False
+                raise
+            self._start_ready_numbers()
+        return True
+
+    def be_patient(self) -> None:
+        """Wait for locks of others, until the next time that something is done at once."""
+        if not self._patient:
+            with mapped_errors():
+                self.raw.execute(SET_PATIENCE).close()
+            self._patient = True
 
     def rollback(self) -> None:
         """Undo what is open; SQLite may have done so by itself, after an error."""

@@ -12,15 +12,53 @@ from tidemill.stores.sqlite.threads import Place
 from tidemill.stores.statements import Row
 
 Result = TypeVar("Result")
-Ask: TypeAlias = Callable[[Callable[[Connection], list[Row]]], Awaitable[list[Row]]]
-"""How a question reaches a connection that may read."""
+
+BATCH_AT_ONCE_MAX = 500
+"""Rows that take a few milliseconds at most: others go on meanwhile when there are more."""
+
+SHORT = frozenset(
+    {
+        "now",
+        "lock_sessions",
+        "lock_runs_skipping",
+        "lock_runs_waiting",
+        "peek_runs",
+        "save_run",
+        "add_run",
+        "add_run_label",
+        "add_task",
+        "lock_tasks",
+        "claim_ready",
+        "claim_ready_alone",
+        "save_task",
+        "add_result",
+        "add_attempt",
+        "append_facts",
+        "add_version",
+        "renew_sessions_for",
+        "take_lead",
+        "lock_stamped",
+        "move_stamped",
+        "read_cursor",
+        "move_cursor",
+        "pass_over",
+    }
+)
+"""Queries that find each row by a key, or the next rows of an index."""
+
+SHORT_READS = frozenset({"read_inputs", "read_results", "read_versions", "read_cursor", "read_run"})
+"""The same, of those that only read."""
+Ask: TypeAlias = Callable[[Callable[[Connection], list[Row]], bool], Awaitable[list[Row]]]
+"""How a question reaches a connection that may read; whether it is a short one."""
 
 
 class WriteStatements:
     """The statements of one transaction, which begins with the first of them.
 
-    As on other databases, one failed statement spoils the transaction: what follows is refused,
-    and it cannot commit any more.
+    What is short by construction runs at once, inside the coroutine: handing it to the thread and
+    back would take longer. The thread is for what may wait, for a lock or for the disk, and for
+    what may be long. As on other databases, one failed statement spoils the transaction: what
+    follows is refused, and it cannot commit any more.
     """
 
     def __init__(self, connection: Connection, place: Place) -> None:
@@ -31,42 +69,45 @@ class WriteStatements:
 
     async def fetch(self, name: str, *values: object) -> list[Row]:
         """Rows of a query."""
-        return await self._do(lambda: self._connection.fetch(name, *values))
+        return await self._do(lambda: self._connection.fetch(name, *values), name in SHORT)
 
     async def fetch_batch(self, name: str, batch: Sequence[Row], *values: object) -> list[Row]:
         """Rows of a query for a batch, which travels as JSON."""
-        return await self.fetch(name, list(batch), *values) if batch else []
+        if not batch:
+            return []
+        short = name in SHORT and len(batch) <= BATCH_AT_ONCE_MAX
+        return await self._do(lambda: self._connection.fetch(name, list(batch), *values), short)
 
     async def execute(self, name: str, *values: object) -> int:
         """Rows touched by a command."""
-        return await self._do(lambda: self._connection.execute(name, *values))
+        return await self._do(lambda: self._connection.execute(name, *values), name in SHORT)
 
     async def execute_batch(self, name: str, batch: Sequence[Row]) -> None:
         """Run a command once per row."""
         if batch:
-            await self._do(lambda: self._connection.execute_batch(name, batch))
+            short = name in SHORT and len(batch) <= BATCH_AT_ONCE_MAX
+            await self._do(lambda: self._connection.execute_batch(name, batch), short)
 
     async def commit(self) -> None:
         """Make it durable."""
         if self._begun:
             await self._place.run(self._commit)
+            self._begun = False
 
     async def rollback(self) -> None:
-        """Leave no trace."""
+        """Leave no trace. On the thread: it may still be at a call that nobody waits for."""
         if self._begun:
             await self._place.run(self._connection.rollback)
 
-    async def _do(self, call: Callable[[], Result]) -> Result:
-        return await self._place.run(lambda: self._do_here(call))
-
-    def _do_here(self, call: Callable[[], Result]) -> Result:
+    async def _do(self, call: Callable[[], Result], short: bool) -> Result:
         self._check()
         # Until the call has succeeded the transaction counts as spoiled, whatever is raised.
         self._spoiled = True
         if not self._begun:
             self._begun = True
-            self._connection.begin()
-        result = call()
+            if not self._connection.begin_at_once():
+                await self._place.run(self._connection.begin)
+        result = call() if short else await self._place.run(call)
         self._spoiled = False
         return result
 
@@ -108,11 +149,18 @@ class ReadStatements:
 
     async def fetch(self, name: str, *values: object) -> list[Row]:
         """Rows of a query."""
-        return await self._ask(lambda connection: connection.fetch(name, *values))
+        return await self._ask(
+            lambda connection: connection.fetch(name, *values), name in SHORT_READS
+        )
 
     async def fetch_batch(self, name: str, batch: Sequence[Row], *values: object) -> list[Row]:
         """Rows of a query for a batch, which travels as JSON."""
-        return await self.fetch(name, list(batch), *values) if batch else []
+        if not batch:
+            return []
+        short = name in SHORT_READS and len(batch) <= BATCH_AT_ONCE_MAX
+        return await self._ask(
+            lambda connection: connection.fetch(name, list(batch), *values), short
+        )
 
     async def execute(self, name: str, *values: object) -> int:
         """Not here."""

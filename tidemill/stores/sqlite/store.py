@@ -28,10 +28,10 @@ from tidemill.stores.transaction import StoreTransaction
 class SqliteStore:
     """Implements ports.store.Store for the one process that owns the file.
 
-    One connection writes, one transaction at a time, on a thread of its own; another one reads
-    what is committed, on a second thread. A store in memory has the one connection only, and
-    readers wait for the transaction under way. Without `threads` every call runs at once inside
-    the coroutine that makes it. The clock of the database is the clock given.
+    One connection writes, one transaction at a time; another one reads what is committed. Each has
+    a thread for what may take long: see statements.py. A store in memory has the one connection
+    only, and readers wait for the transaction under way. Without `threads` every call runs at once
+    inside the coroutine that makes it. The clock of the database is the clock given.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class SqliteStore:
         self._reader_place: Place = OwnThread("sqlite-reader") if threads else Here()
         self._writer = Connection(connect(self._path), clock.now)
         self._reader: Connection | None = None
+        self._asking = 0  # questions on the reader's thread
         self._turn = asyncio.Lock()
         self._turn_taker: asyncio.Task[object] | None = None
         statements = ReadStatements(self._ask_here if self._path == MEMORY else self._ask_reader)
@@ -81,9 +82,13 @@ class SqliteStore:
 
     async def migrate(self, tell: Callable[[str], None] | None = None) -> None:
         """Bring the schema up to date; all is told when all is done."""
-        for title in await self._writer_place.run(lambda: migrate(self._writer.raw)):
+        for title in await self._writer_place.run(self._migrate):
             if tell is not None:
                 tell(f"applied {title}")
+
+    def _migrate(self) -> list[str]:
+        self._writer.be_patient()
+        return migrate(self._writer.raw)
 
     async def migrations_left(self) -> list[str]:
         """Names of what the schema lacks."""
@@ -119,15 +124,26 @@ class SqliteStore:
             self._turn_taker = None
             self._turn.release()
 
-    async def _ask_reader(self, question: Callable[[Connection], list[Row]]) -> list[Row]:
-        return await self._reader_place.run(lambda: question(self._open_reader()))
+    async def _ask_reader(
+        self, question: Callable[[Connection], list[Row]], short: bool
+    ) -> list[Row]:
+        # A long question under way has the connection: a short one waits for it on the thread.
+        if short and self._reader is not None and self._asking == 0:
+            return question(self._reader)
+        self._asking += 1
+        try:
+            return await self._reader_place.run(lambda: question(self._open_reader()))
+        finally:
+            self._asking -= 1
 
     def _open_reader(self) -> Connection:
         if self._reader is None:
             self._reader = Connection(connect_reader(self._path), self._clock.now)
         return self._reader
 
-    async def _ask_here(self, question: Callable[[Connection], list[Row]]) -> list[Row]:
+    async def _ask_here(
+        self, question: Callable[[Connection], list[Row]], _short: bool
+    ) -> list[Row]:
         """Ask the only connection, when it holds nothing uncommitted of somebody else."""
         if self._turn_taker is not None and self._turn_taker is asyncio.current_task():
             return await self._writer_place.run(lambda: question(self._writer))
@@ -197,7 +213,7 @@ class SqliteReadStore:
         """End the thread; safe to call twice."""
         self._place.close()
 
-    async def _ask(self, question: Callable[[Connection], list[Row]]) -> list[Row]:
+    async def _ask(self, question: Callable[[Connection], list[Row]], _short: bool) -> list[Row]:
         return await self._place.run(lambda: self._ask_once(question))
 
     def _ask_once(self, question: Callable[[Connection], list[Row]]) -> list[Row]:

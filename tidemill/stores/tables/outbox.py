@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from tidemill.domain.identifiers import Moment
 from tidemill.ports.store import OutboxRow
+from tidemill.stores.stamp_floor import StampFloor
 from tidemill.stores.statements import Statements
 
 
@@ -17,6 +20,7 @@ class Outbox:
 
     def __init__(self, statements: Statements) -> None:
         self.latest = 0  # the highest number that this transaction has added or read
+        self.floor: StampFloor | None = None  # of a store that looks long for what is unstamped
         self._statements = statements
 
     async def append(self, facts: bytes) -> None:
@@ -24,14 +28,18 @@ class Outbox:
         ((number,),) = await self._statements.fetch("append_facts", facts)
         self.latest = max(self.latest, number)
 
-    async def lead(self, name: str, holder: str, until: Moment) -> bool:
-        """Lock the leader row; True when `holder` leads now, until the moment given at most."""
-        return bool(await self._statements.fetch("take_lead", name, holder, until))
+    async def lead(self, name: str, holder: str, micros: int) -> bool:
+        """Lock the leader row; True when `holder` leads from now on, for so long at most."""
+        return bool(await self._statements.fetch("take_lead", name, holder, micros))
 
     async def stamp(self, limit: int) -> int:
         """Give visible rows without a position the next positions; return how many."""
-        ((last,),) = await self._statements.fetch("lock_stamped")
-        stamped = await self._statements.execute("stamp_outbox", last, limit)
+        ((last, first),) = await self._statements.fetch("lock_stamped", self._lowest())
+        if first is None:
+            return 0
+        if self.floor is not None:
+            self.floor.found(first)
+        stamped = await self._statements.execute("stamp_outbox", last, limit, first)
         if stamped:
             await self._statements.execute("move_stamped", last + stamped)
         return stamped
@@ -51,6 +59,13 @@ class Outbox:
         """Remember how far the reader `name` has come."""
         await self._statements.execute("move_cursor", name, position)
 
+    async def pass_over(self, name: str) -> None:
+        """Let the reader `name` have come as far as positions were given."""
+        await self._statements.execute("pass_over", name)
+
     async def prune(self, before: Moment, limit: int) -> int:
         """Delete rows older than the moment that every cursor has passed; return how many."""
         return await self._statements.execute("prune_outbox", before, limit)
+
+    def _lowest(self) -> int:
+        return 0 if self.floor is None else self.floor.at(asyncio.get_running_loop().time())

@@ -7,8 +7,17 @@ from collections.abc import Sequence
 from tidemill.domain.identifiers import Lane, RunId, TaskKey
 from tidemill.domain.task_run import TaskRun, TaskState
 from tidemill.ports.store import FORMAT_MAX, Claim
-from tidemill.stores.rows import task_from_row, task_to_changes, task_to_row
+from tidemill.stores.rows import (
+    RUN_WIDTH,
+    run_from_row,
+    task_from_row,
+    task_to_changes,
+    task_to_row,
+)
 from tidemill.stores.statements import Statements
+
+INPUT_BYTES_MAX = 1_024
+"""Inputs of runs up to this size come along with a claim."""
 
 
 class Tasks:
@@ -53,9 +62,13 @@ class Tasks:
     async def claim(self, lane: Lane, *, floor: int, limit: int, alone: bool) -> Claim:
         """Lock up to `limit` READY tasks of a lane in order of arrival, skipping locked ones."""
         name = "claim_ready_alone" if alone else "claim_ready"
-        rows = await self._statements.fetch(name, *lane, floor, limit, FORMAT_MAX)
-        tasks = [task_from_row(row) for row in rows]
-        return Claim(tasks, rows[-1][-1] + 1 if rows else floor)
+        rows = await self._statements.fetch(name, *lane, floor, limit, FORMAT_MAX, INPUT_BYTES_MAX)
+        tasks = [task_from_row(row[RUN_WIDTH + 1 :]) for row in rows]
+        # Many tasks of one run come with as many copies of it.
+        runs = {row[0]: row for row in rows}
+        floor = rows[-1][-1] + 1 if rows else floor
+        inputs = {key: row[RUN_WIDTH] for key, row in runs.items() if row[RUN_WIDTH] is not None}
+        return Claim(tasks, floor, [run_from_row(row) for row in runs.values()], inputs)
 
     async def save(self, tasks: Sequence[TaskRun]) -> None:
         """Write back changed tasks; what becomes READY, or READY under another hold, goes last."""

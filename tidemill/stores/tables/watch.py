@@ -29,8 +29,13 @@ class StoreWatch:
         return [RunId(row[0]) for row in rows]
 
     async def lost_tasks(self, limit: int, *, expired: bool) -> list[LostTask]:
-        """Granted tasks whose session is missing or closed, or (with `expired`) has expired."""
+        """Granted tasks whose session is closed, or (with `expired`) has expired."""
         rows = await self._statements.fetch("lost_tasks", limit, expired, FORMAT_MAX)
+        return [LostTask(Token(*row[:3]), row[3]) for row in rows]
+
+    async def orphaned_tasks(self, limit: int) -> list[LostTask]:
+        """Granted tasks whose session is missing."""
+        rows = await self._statements.fetch("orphaned_tasks", limit, FORMAT_MAX)
         return [LostTask(Token(*row[:3]), row[3]) for row in rows]
 
     async def unsettled_runs(self, limit: int) -> list[RunId]:

@@ -21,7 +21,7 @@ INSERT INTO attempt_log (run_id, position, epoch, data, dropped, namespace)
 SELECT v.*, r.namespace
 FROM unnest($1::UUID[], $2::INTEGER[], $3::INTEGER[], $4::BYTEA[], $5::BIGINT[])
     AS v (run_id, position, epoch, data, dropped)
-JOIN run AS r ON r.id = v.run_id
+CROSS JOIN LATERAL (SELECT r.namespace FROM run AS r WHERE r.id = v.run_id OFFSET 0) AS r
 ON CONFLICT (run_id, position, epoch) DO UPDATE
 SET
     data = CASE

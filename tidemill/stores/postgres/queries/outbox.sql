@@ -4,13 +4,24 @@ RETURNING number;
 
 -- name: take_lead
 -- The row is locked whoever leads.
-INSERT INTO leader (name, holder, until_at) VALUES ($1, $2, $3)
+INSERT INTO leader (name, holder, until_at) VALUES ($1, $2, now_micros() + $3)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_at = excluded.until_at
 WHERE leader.holder = excluded.holder OR leader.until_at <= now_micros()
 RETURNING name;
 
 -- name: lock_stamped
-SELECT position FROM outbox_cursor WHERE name = '$stamped' FOR UPDATE;
+-- Index: outbox_unstamped. What waits first is asked along: most of the time nothing does.
+SELECT
+    c.position,
+    (
+        SELECT o.number FROM outbox AS o
+        WHERE o.position IS NULL AND o.number >= $1
+        ORDER BY o.number
+        LIMIT 1
+    ) AS first
+FROM outbox_cursor AS c
+WHERE c.name = '$stamped'
+FOR UPDATE OF c;
 
 -- name: stamp_outbox
 -- Index: outbox_unstamped, then the primary key.
@@ -19,7 +30,10 @@ SET position = $1::BIGINT + fresh.rank
 FROM (
     SELECT number, row_number() OVER (ORDER BY number) AS rank
     FROM (
-        SELECT number FROM outbox WHERE position IS NULL ORDER BY number LIMIT $2
+        SELECT number FROM outbox
+        WHERE position IS NULL AND number >= $3
+        ORDER BY number
+        LIMIT $2
     ) AS unstamped
 ) AS fresh
 WHERE o.number = fresh.number;
@@ -42,6 +56,11 @@ SELECT position FROM outbox_cursor WHERE name = $1;
 INSERT INTO outbox_cursor (name, position) VALUES ($1, $2)
 ON CONFLICT (name) DO UPDATE
 SET position = greatest(outbox_cursor.position, excluded.position);
+
+-- name: pass_over
+INSERT INTO outbox_cursor (name, position)
+SELECT $1, stamped.position FROM outbox_cursor AS stamped WHERE stamped.name = '$stamped'
+ON CONFLICT (name) DO UPDATE SET position = excluded.position;
 
 -- name: prune_outbox
 -- Index: outbox_position. Looks at the oldest rows only: they are the first to leave, and when

@@ -7,13 +7,18 @@ FROM run AS r
 WHERE r.id = $2 AND r.namespace = $1;
 
 -- name: read_runs
--- Index: primary key.
-SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
-    r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
-    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
-    r.kind, r.key, r.swept
+-- Index: primary key. Row by row: see `lock_tasks`.
+SELECT r.*
 FROM unnest($1::UUID[]) AS wanted (id)
-JOIN run AS r ON r.id = wanted.id;
+CROSS JOIN LATERAL (
+    SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
+        r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
+        r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
+        r.kind, r.key, r.swept
+    FROM run AS r
+    WHERE r.id = wanted.id
+    OFFSET 0
+) AS r;
 
 -- name: find_runs
 SELECT id
@@ -37,12 +42,17 @@ ORDER BY t.position
 LIMIT $4;
 
 -- name: read_first_tasks
--- Index: primary key.
-SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
-    t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
-    t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format
+-- Index: primary key. Row by row: see `lock_tasks`.
+SELECT t.*
 FROM unnest($1::UUID[]) AS wanted (id)
-JOIN task AS t ON t.run_id = wanted.id AND t.position = 0;
+CROSS JOIN LATERAL (
+    SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+        t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
+        t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format
+    FROM task AS t
+    WHERE t.run_id = wanted.id AND t.position = 0
+    OFFSET 0
+) AS t;
 
 -- name: list_attempts
 -- Index: primary key.

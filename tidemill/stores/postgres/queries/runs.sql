@@ -38,42 +38,49 @@ SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::UUID[])
 ON CONFLICT DO NOTHING;
 
 -- name: lock_runs_waiting
--- Index: primary key.
-SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
-    r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
-    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
-    r.kind, r.key, r.swept
+-- Index: primary key. Row by row, in the order of the batch: see `lock_tasks`.
+SELECT r.*
 FROM unnest($1::UUID[]) AS wanted (id)
-JOIN run AS r ON r.id = wanted.id
-WHERE r.quarantine IS NULL AND r.format <= $2
-ORDER BY r.id
-FOR UPDATE OF r;
+CROSS JOIN LATERAL (
+    SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
+        r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
+        r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
+        r.kind, r.key, r.swept
+    FROM run AS r
+    WHERE r.id = wanted.id AND r.quarantine IS NULL AND r.format <= $2
+    FOR UPDATE
+) AS r;
 
 -- name: lock_runs_skipping
 -- Index: primary key.
-SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
-    r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
-    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
-    r.kind, r.key, r.swept
+SELECT r.*
 FROM unnest($1::UUID[]) AS wanted (id)
-JOIN run AS r ON r.id = wanted.id
-WHERE r.quarantine IS NULL AND r.format <= $2
-ORDER BY r.id
-FOR UPDATE OF r SKIP LOCKED;
+CROSS JOIN LATERAL (
+    SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
+        r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
+        r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
+        r.kind, r.key, r.swept
+    FROM run AS r
+    WHERE r.id = wanted.id AND r.quarantine IS NULL AND r.format <= $2
+    FOR UPDATE SKIP LOCKED
+) AS r;
 
 -- name: peek_runs
--- Index: primary key.
-SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
-    r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
-    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
-    r.kind, r.key, r.swept
+-- Index: primary key. The offset keeps it from becoming a plain join: see `lock_tasks`.
+SELECT r.*
 FROM unnest($1::UUID[]) AS wanted (id)
-JOIN run AS r ON r.id = wanted.id
-WHERE r.quarantine IS NULL AND r.format <= $2
-ORDER BY r.id;
+CROSS JOIN LATERAL (
+    SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
+        r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
+        r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
+        r.kind, r.key, r.swept
+    FROM run AS r
+    WHERE r.id = wanted.id AND r.quarantine IS NULL AND r.format <= $2
+    OFFSET 0
+) AS r;
 
 -- name: save_run
--- Index: primary key.
+-- Index: primary key. Row by row, as `save_task`.
 UPDATE run AS r SET
     state = v.state, open = v.open, failed = v.failed, ended = v.ended,
     next_position = v.next_position, told = v.told, stop = v.stop, generation = v.generation,
@@ -88,7 +95,10 @@ FROM unnest(
     told, stop, generation, due_at, started_at, ended_at,
     reason, format, swept
 )
-WHERE r.id = v.id;
+CROSS JOIN LATERAL (
+    SELECT k.ctid FROM run AS k WHERE k.id = v.id OFFSET 0
+) AS k
+WHERE r.ctid = k.ctid;
 
 -- name: quarantine_run
 UPDATE run SET quarantine = $2 WHERE id = $1;
@@ -103,7 +113,8 @@ WHERE run_id = $1 AND state = 'READY' AND (hold IS NULL OR NOT starts_with(hold,
 UPDATE run SET quarantine = NULL WHERE id = $1 AND quarantine IS NOT NULL;
 
 -- name: unhold_tasks
--- Index: primary key.
+-- Index: primary key. They go last: whoever claims has passed their old places.
 UPDATE task
-SET hold = CASE WHEN hold = 'quarantined' THEN NULL ELSE substr(hold, 13) END
+SET hold = CASE WHEN hold = 'quarantined' THEN NULL ELSE substr(hold, 13) END,
+    ready_no = nextval('task_ready_no')
 WHERE run_id = $1 AND state = 'READY' AND starts_with(hold, 'quarantined');

@@ -16,10 +16,11 @@ FOR UPDATE;
 -- Index: primary key. A key share lock lets the expiry move, and nothing else.
 SELECT s.id
 FROM unnest($1::TEXT[]) AS wanted (id)
-JOIN session AS s ON s.id = wanted.id
-WHERE s.closed_at IS NULL AND s.expires_at > now_micros()
-ORDER BY s.id
-FOR KEY SHARE OF s;
+CROSS JOIN LATERAL (
+    SELECT s.id FROM session AS s
+    WHERE s.id = wanted.id AND s.closed_at IS NULL AND s.expires_at > now_micros()
+    FOR KEY SHARE
+) AS s;
 
 -- name: lock_pools
 -- Index: primary key. Whoever grants to a pool holds it alone.

@@ -4,19 +4,22 @@ SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::BYTEA[], $5::BIGINT
 ON CONFLICT (id, namespace) DO NOTHING;
 
 -- name: free_keys
--- Index: primary key.
+-- Index: primary keys. Row by row, in the order of the batch: see `lock_tasks`. A key that somebody
+-- else has just prolonged is found at another place, and stays.
 DELETE FROM start_key AS s
 USING (
-    SELECT k.namespace, k.kind, k.key
+    SELECT k.place
     FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[]) AS wanted (namespace, kind, key)
-    JOIN start_key AS k
-        ON k.namespace = wanted.namespace AND k.kind = wanted.kind AND k.key = wanted.key
-    WHERE k.expires_at <= now_micros()
-        AND NOT EXISTS (SELECT 1 FROM run AS r WHERE r.id = k.run_id AND r.ended_at IS NULL)
-    ORDER BY k.namespace, k.kind, k.key
-    FOR UPDATE OF k
+    CROSS JOIN LATERAL (
+        SELECT k.ctid AS place
+        FROM start_key AS k
+        WHERE k.namespace = wanted.namespace AND k.kind = wanted.kind AND k.key = wanted.key
+            AND k.expires_at <= now_micros()
+            AND (SELECT r.ended_at IS NULL FROM run AS r WHERE r.id = k.run_id) IS NOT TRUE
+        FOR UPDATE
+    ) AS k
 ) AS free
-WHERE s.namespace = free.namespace AND s.kind = free.kind AND s.key = free.key
+WHERE s.ctid = free.place
 RETURNING s.namespace, s.kind, s.key;
 
 -- name: take_keys
@@ -27,11 +30,15 @@ ON CONFLICT (namespace, kind, key) DO NOTHING
 RETURNING namespace, kind, key;
 
 -- name: read_keys
--- Index: primary key.
-SELECT s.namespace, s.kind, s.key, s.body_hash, s.run_id, s.expires_at
+-- Index: primary key. Row by row: see `lock_tasks`.
+SELECT s.*
 FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[]) AS wanted (namespace, kind, key)
-JOIN start_key AS s
-    ON s.namespace = wanted.namespace AND s.kind = wanted.kind AND s.key = wanted.key;
+CROSS JOIN LATERAL (
+    SELECT s.namespace, s.kind, s.key, s.body_hash, s.run_id, s.expires_at
+    FROM start_key AS s
+    WHERE s.namespace = wanted.namespace AND s.kind = wanted.kind AND s.key = wanted.key
+    OFFSET 0
+) AS s;
 
 -- name: expired_keys
 -- Index: start_key_expiry, then the run by its primary key.
@@ -44,8 +51,13 @@ LIMIT $1
 FOR UPDATE OF k SKIP LOCKED;
 
 -- name: extend_keys
--- Index: primary key.
+-- Index: primary key. Row by row, as `save_task`.
 UPDATE start_key AS s SET expires_at = now_micros() + $4
 FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[]) AS wanted (namespace, kind, key)
-WHERE s.namespace = wanted.namespace AND s.kind = wanted.kind AND s.key = wanted.key
+CROSS JOIN LATERAL (
+    SELECT k.ctid FROM start_key AS k
+    WHERE k.namespace = wanted.namespace AND k.kind = wanted.kind AND k.key = wanted.key
+    OFFSET 0
+) AS k
+WHERE s.ctid = k.ctid
 RETURNING s.key;

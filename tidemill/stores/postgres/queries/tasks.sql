@@ -41,15 +41,18 @@ FROM unnest($1::UUID[], $2::INTEGER[]) AS v (run_id, alike)
 ON CONFLICT (run_id, position) DO NOTHING;
 
 -- name: lock_tasks
--- Index: primary key.
-SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
-    t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
-    t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format
+-- Index: primary key. Row by row, in the order of the batch: a plain join is planned once, perhaps
+-- while the table is empty, and would then read all of it for ever.
+SELECT t.*
 FROM unnest($1::UUID[], $2::INTEGER[]) AS wanted (run_id, position)
-JOIN task AS t ON t.run_id = wanted.run_id AND t.position = wanted.position
-WHERE t.format <= $3
-ORDER BY t.run_id, t.position
-FOR UPDATE OF t;
+CROSS JOIN LATERAL (
+    SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+        t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
+        t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format
+    FROM task AS t
+    WHERE t.run_id = wanted.run_id AND t.position = wanted.position AND t.format <= $3
+    FOR UPDATE
+) AS t;
 
 -- name: lock_task_states
 -- Index: primary key, read in order of position until `limit` rows match.
@@ -86,33 +89,54 @@ LIMIT $2
 FOR UPDATE;
 
 -- name: claim_ready
--- Index: task_ready.
-SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+-- Index: task_ready, then the run by its primary key. A small input comes along.
+SELECT r.*,
+    t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
     t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
     t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format, t.ready_no
 FROM task AS t
+CROSS JOIN LATERAL (
+    SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
+        r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
+        r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
+        r.kind, r.key, r.swept, CASE WHEN octet_length(r.input) <= $7 THEN r.input END
+    FROM run AS r
+    WHERE r.id = t.run_id AND r.quarantine IS NULL AND r.format <= $6
+    OFFSET 0
+) AS r
 WHERE t.state = 'READY' AND t.hold IS NULL
     AND t.namespace = $1 AND t.route = $2 AND t.priority = $3 AND t.ready_no >= $4
     AND t.format <= $6
 ORDER BY t.ready_no
 LIMIT $5
-FOR UPDATE SKIP LOCKED;
+FOR UPDATE OF t SKIP LOCKED;
 
 -- name: claim_ready_alone
--- Index: task_ready_alone.
-SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+-- Index: task_ready_alone, then the run by its primary key. A small input comes along.
+SELECT r.*,
+    t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
     t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
     t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format, t.ready_no
 FROM task AS t
+CROSS JOIN LATERAL (
+    SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
+        r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
+        r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
+        r.kind, r.key, r.swept, CASE WHEN octet_length(r.input) <= $7 THEN r.input END
+    FROM run AS r
+    WHERE r.id = t.run_id AND r.quarantine IS NULL AND r.format <= $6
+    OFFSET 0
+) AS r
 WHERE t.state = 'READY' AND t.hold = 'alone'
     AND t.namespace = $1 AND t.route = $2 AND t.priority = $3 AND t.ready_no >= $4
     AND t.format <= $6
 ORDER BY t.ready_no
 LIMIT $5
-FOR UPDATE SKIP LOCKED;
+FOR UPDATE OF t SKIP LOCKED;
 
 -- name: save_task
--- Index: primary key.
+-- Index: primary key. Row by row, as in `lock_tasks`, and from there by the place of the row: it is
+-- locked, so its place does not change meanwhile.
 UPDATE task AS t SET
     state = v.state, epoch = v.epoch, failures = v.failures, losses = v.losses,
     waiting = v.waiting, failed = v.failed, skipped = v.skipped, told = v.told, route = v.route,
@@ -137,4 +161,7 @@ FROM unnest(
     ready_at, started_at, ended_at,
     ended_no, reason, error, format
 )
-WHERE t.run_id = v.run_id AND t.position = v.position;
+CROSS JOIN LATERAL (
+    SELECT k.ctid FROM task AS k WHERE k.run_id = v.run_id AND k.position = v.position OFFSET 0
+) AS k
+WHERE t.ctid = k.ctid;

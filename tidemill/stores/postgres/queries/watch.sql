@@ -22,16 +22,27 @@ ORDER BY due_at
 LIMIT $1;
 
 -- name: lost_tasks
--- Index: task_granted, then session and run by their primary keys.
+-- Index: task_granted, for each session that is over, then the run by its primary key. Begins at the
+-- sessions, which are few: what was granted once is passed by, however much of it is still there.
+SELECT t.run_id, t.position, t.epoch, t.session_id
+FROM session AS s
+CROSS JOIN LATERAL (
+    SELECT t.run_id, t.position, t.epoch, t.session_id
+    FROM task AS t
+    WHERE t.session_id = s.id AND t.state IN ('RUNNING', 'CANCELLING') AND t.format <= $3
+        AND (SELECT r.quarantine IS NULL AND r.format <= $3 FROM run AS r WHERE r.id = t.run_id)
+    LIMIT $1
+) AS t
+WHERE s.closed_at IS NOT NULL OR ($2::BOOLEAN AND s.expires_at <= (SELECT now_micros()))
+LIMIT $1;
+
+-- name: orphaned_tasks
+-- Index: task_granted, all of it, then session and run by their primary keys.
 SELECT t.run_id, t.position, t.epoch, t.session_id
 FROM task AS t
-LEFT JOIN session AS s ON s.id = t.session_id
-WHERE t.state IN ('RUNNING', 'CANCELLING') AND t.format <= $3
-    AND (SELECT r.quarantine IS NULL AND r.format <= $3 FROM run AS r WHERE r.id = t.run_id)
-    AND (
-        s.id IS NULL OR s.closed_at IS NOT NULL
-        OR ($2::BOOLEAN AND s.expires_at <= (SELECT now_micros()))
-    )
+WHERE t.state IN ('RUNNING', 'CANCELLING') AND t.format <= $2
+    AND (SELECT s.id FROM session AS s WHERE s.id = t.session_id) IS NULL
+    AND (SELECT r.quarantine IS NULL AND r.format <= $2 FROM run AS r WHERE r.id = t.run_id)
 ORDER BY t.session_id
 LIMIT $1;
 

@@ -69,7 +69,8 @@ WHERE run_id = ?1 AND state = 'READY'
 UPDATE run SET quarantine = NULL WHERE id = ?1 AND quarantine IS NOT NULL;
 
 -- name: unhold_tasks
--- Index: primary key.
+-- Index: primary key. They go last: whoever claims has passed their old places.
 UPDATE task
-SET hold = CASE WHEN hold = 'quarantined' THEN NULL ELSE substr(hold, 13) END
+SET hold = CASE WHEN hold = 'quarantined' THEN NULL ELSE substr(hold, 13) END,
+    ready_no = next_ready_no()
 WHERE run_id = ?1 AND state = 'READY' AND substr(hold, 1, 11) = 'quarantined';

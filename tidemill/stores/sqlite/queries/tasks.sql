@@ -56,26 +56,38 @@ ORDER BY t.position
 LIMIT ?2;
 
 -- name: claim_ready
--- Index: task_ready.
-SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+-- Index: task_ready, then the run by its primary key. A small input comes along.
+SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
+    r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
+    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
+    r.kind, r.key, r.swept, CASE WHEN length(r.input) <= ?7 THEN r.input END,
+    t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
     t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
     t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format, t.ready_no
 FROM task AS t INDEXED BY task_ready
+CROSS JOIN run AS r
 WHERE t.state = 'READY' AND t.hold IS NULL
     AND t.namespace = ?1 AND t.route = ?2 AND t.priority = ?3 AND t.ready_no >= ?4
     AND t.format <= ?6
+    AND r.id = t.run_id AND r.quarantine IS NULL AND r.format <= ?6
 ORDER BY t.ready_no
 LIMIT ?5;
 
 -- name: claim_ready_alone
--- Index: task_ready_alone.
-SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+-- Index: task_ready_alone, then the run by its primary key. A small input comes along.
+SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
+    r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
+    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
+    r.kind, r.key, r.swept, CASE WHEN length(r.input) <= ?7 THEN r.input END,
+    t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
     t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
     t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format, t.ready_no
 FROM task AS t INDEXED BY task_ready_alone
+CROSS JOIN run AS r
 WHERE t.state = 'READY' AND t.hold = 'alone'
     AND t.namespace = ?1 AND t.route = ?2 AND t.priority = ?3 AND t.ready_no >= ?4
     AND t.format <= ?6
+    AND r.id = t.run_id AND r.quarantine IS NULL AND r.format <= ?6
 ORDER BY t.ready_no
 LIMIT ?5;
 

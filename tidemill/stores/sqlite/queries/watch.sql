@@ -21,14 +21,24 @@ ORDER BY due_at
 LIMIT ?1;
 
 -- name: lost_tasks
--- Index: task_granted, then session and run by their primary keys.
+-- Index: task_granted, for each session that is over, then the run by its primary key.
+SELECT t.run_id, t.position, t.epoch, t.session_id
+FROM session AS s
+CROSS JOIN task AS t INDEXED BY task_granted ON t.session_id = s.id
+CROSS JOIN run AS r ON r.id = t.run_id
+WHERE (s.closed_at IS NOT NULL OR (?2 AND s.expires_at <= now_micros()))
+    AND t.state IN ('RUNNING', 'CANCELLING') AND t.format <= ?3
+    AND r.quarantine IS NULL AND r.format <= ?3
+LIMIT ?1;
+
+-- name: orphaned_tasks
+-- Index: task_granted, all of it, then session and run by their primary keys.
 SELECT t.run_id, t.position, t.epoch, t.session_id
 FROM task AS t INDEXED BY task_granted
 CROSS JOIN run AS r ON r.id = t.run_id
-LEFT JOIN session AS s ON s.id = t.session_id
-WHERE t.state IN ('RUNNING', 'CANCELLING') AND t.format <= ?3
-    AND r.quarantine IS NULL AND r.format <= ?3
-    AND (s.id IS NULL OR s.closed_at IS NOT NULL OR (?2 AND s.expires_at <= now_micros()))
+WHERE t.state IN ('RUNNING', 'CANCELLING') AND t.format <= ?2
+    AND NOT EXISTS (SELECT 1 FROM session AS s WHERE s.id = t.session_id)
+    AND r.quarantine IS NULL AND r.format <= ?2
 ORDER BY t.session_id
 LIMIT ?1;
 

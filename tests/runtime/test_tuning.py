@@ -1,0 +1,54 @@
+"""What a process asks of the interpreter, and which loop it runs on."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tidemill.runtime.loops import run_serving
+from tidemill.runtime.tuning import SWITCH_SECONDS, YOUNG_OBJECTS_MAX, forget_what_stays, settle_in
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    """The interpreter of the other tests."""
+    thresholds, seconds = gc.get_threshold(), sys.getswitchinterval()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
+    sys.setswitchinterval(seconds)
+
+
+def test_a_serving_process_spares_the_collector_what_stays() -> None:
+    settle_in()
+
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 0
+    assert gc.get_threshold()[0] == YOUNG_OBJECTS_MAX
+    assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS)
+
+
+def test_how_often_the_garbage_of_user_code_is_collected_stays_as_it_is() -> None:
+    before = gc.get_threshold()
+
+    forget_what_stays()
+
+    assert gc.get_threshold() == before
+
+
+def test_whoever_embeds_roles_has_grpc_leave_forks_alone() -> None:
+    assert os.environ["GRPC_ENABLE_FORK_SUPPORT"] == "0"
+
+
+def test_roles_run_on_uvloop_where_it_is_installed() -> None:
+    uvloop = pytest.importorskip("uvloop")
+
+    async def loop_of() -> object:
+        return asyncio.get_running_loop()
+
+    assert isinstance(run_serving(loop_of()), uvloop.Loop)

@@ -1,0 +1,19 @@
+"""Pacing: how long to rest between two looks at the store.
+
+While a foreign transaction holds its snapshot, rows that were claimed and finished leave dead
+entries in the indexes that looks walk over, and a look takes longer the more has been done since.
+A duty that rests in proportion stays a small part of the work.
+"""
+
+from __future__ import annotations
+
+SHARE = 0.02
+"""Of the time that looking may take."""
+
+REST_SECONDS_MAX = 5.0
+"""However long a look takes: what it finds must not wait for long."""
+
+
+def rest_after(took: float, usual: float) -> float:
+    """Seconds to rest after a look that took so long."""
+    return max(usual, min(took / SHARE, REST_SECONDS_MAX))

@@ -1,0 +1,141 @@
+-- What a turn begins and ends with, each in one statement.
+
+-- name: open_turn
+-- Index: primary keys. Comes back as tasks, runs, sessions, and the clock last.
+--
+-- Locks are had in the order that everyone keeps to, sessions, runs, tasks, since each part needs
+-- the outcome of the part before: the first run is not looked at before the sessions are counted,
+-- nor the first task before all runs are there to be compared with. IS TRUE keeps that comparison
+-- from becoming a join, which the planner might turn round.
+--
+-- All parts see the state before the statement. But a row that is locked is read, and judged, as
+-- it is when the lock is had: what another transaction changed in between comes back changed. Only
+-- a row that was not there at all before the statement is not found. That is as it should be:
+-- nobody has news of a task before it is committed, and rows that are missing are asked for again.
+WITH alive AS MATERIALIZED (
+    SELECT s.id
+    FROM unnest($1::TEXT[]) AS wanted (id)
+    CROSS JOIN LATERAL (
+        SELECT s.id FROM session AS s
+        WHERE s.id = wanted.id AND s.closed_at IS NULL AND s.expires_at > now_micros()
+        FOR KEY SHARE
+    ) AS s
+), had AS MATERIALIZED (
+    SELECT r.*
+    FROM unnest($2::UUID[]) AS wanted (id)
+    CROSS JOIN LATERAL (
+        SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
+            r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
+            r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason,
+            r.format, r.kind, r.key, r.swept
+        FROM run AS r
+        WHERE r.id = wanted.id AND r.quarantine IS NULL AND r.format <= $5
+        FOR UPDATE SKIP LOCKED
+    ) AS r
+    WHERE (SELECT count(*) FROM alive) >= 0
+), news AS MATERIALIZED (
+    SELECT t.*
+    FROM unnest($3::UUID[], $4::INTEGER[]) AS wanted (run_id, position)
+    CROSS JOIN LATERAL (
+        SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures,
+            t.losses, t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold,
+            t.due_at, t.session_id, t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason,
+            t.error, t.format
+        FROM task AS t
+        WHERE t.run_id = wanted.run_id AND t.position = wanted.position AND t.format <= $5
+        FOR UPDATE
+    ) AS t
+    WHERE (wanted.run_id IN (SELECT had.id FROM had)) IS TRUE
+)
+SELECT 'task', news.*::RECORD FROM news
+UNION ALL SELECT 'run', had.*::RECORD FROM had
+UNION ALL SELECT 'session', ROW(alive.id) FROM alive
+UNION ALL SELECT 'now', ROW(now_micros());
+
+-- name: write_turn
+-- Index: primary keys. The parts are written in no given order, and none sees what another one
+-- writes: what is changed here was locked, and so read, by an earlier statement. Tasks and runs
+-- come as JSON objects, as they are: a driver takes longer to write that many arrays. What is as it
+-- mostly is, the default of the field, is left out.
+WITH saved_tasks AS (
+    UPDATE task AS t SET
+        state = v.state, epoch = coalesce(v.epoch, 0), failures = coalesce(v.failures, 0),
+        losses = coalesce(v.losses, 0), waiting = coalesce(v.waiting, 0),
+        failed = coalesce(v.failed, 0), skipped = coalesce(v.skipped, 0), told = v.told,
+        route = v.route, priority = coalesce(v.priority, 0), hold = v.hold, due_at = v.due_at,
+        session_id = v.session_id, ready_at = v.ready_at, started_at = v.started_at,
+        ended_at = v.ended_at, ended_no = v.ended_no, reason = v.reason, error = NULL,
+        format = coalesce(v.format, 1),
+        ready_no = CASE
+            WHEN v.state = 'READY' AND (t.state <> 'READY' OR t.hold IS DISTINCT FROM v.hold)
+            THEN nextval('task_ready_no')
+            ELSE t.ready_no
+        END
+    FROM json_to_recordset($1::JSON) AS v (
+        run_id UUID, position INTEGER, state TEXT, epoch INTEGER, failures INTEGER,
+        losses INTEGER, waiting INTEGER, failed INTEGER, skipped INTEGER, told INTEGER,
+        route TEXT, priority INTEGER, hold TEXT, due_at BIGINT, session_id TEXT, ready_at BIGINT,
+        started_at BIGINT, ended_at BIGINT, ended_no INTEGER, reason TEXT, format INTEGER
+    )
+    CROSS JOIN LATERAL (
+        SELECT k.ctid FROM task AS k WHERE k.run_id = v.run_id AND k.position = v.position OFFSET 0
+    ) AS k
+    WHERE t.ctid = k.ctid
+), saved_runs AS (
+    UPDATE run AS r SET
+        state = v.state, open = v.open, failed = coalesce(v.failed, 0),
+        ended = coalesce(v.ended, 0), next_position = v.next_position, told = v.told,
+        stop = v.stop, generation = coalesce(v.generation, 1), due_at = v.due_at,
+        started_at = v.started_at, ended_at = v.ended_at, reason = v.reason,
+        format = coalesce(v.format, 1), swept = v.swept
+    FROM json_to_recordset($2::JSON) AS v (
+        id UUID, state TEXT, open INTEGER, failed INTEGER, ended INTEGER, next_position INTEGER,
+        told INTEGER, stop TEXT, generation INTEGER, due_at BIGINT, started_at BIGINT,
+        ended_at BIGINT, reason TEXT, format INTEGER, swept INTEGER
+    )
+    CROSS JOIN LATERAL (
+        SELECT k.ctid FROM run AS k WHERE k.id = v.id OFFSET 0
+    ) AS k
+    WHERE r.ctid = k.ctid
+), added_results AS (
+    INSERT INTO task_result (run_id, position, data, namespace)
+    SELECT * FROM unnest($3::UUID[], $4::INTEGER[], $5::BYTEA[], $6::TEXT[])
+), told AS (
+    INSERT INTO outbox (facts, created_at)
+    SELECT v.facts, now_micros() FROM unnest($7::BYTEA[]) AS v (facts)
+    RETURNING number
+)
+SELECT max(number) FROM told;
+
+-- name: write_grants
+-- Index: primary keys. As `write_turn`, when tasks were granted or handed back and no run changed.
+WITH saved_tasks AS (
+    UPDATE task AS t SET
+        state = v.state, epoch = coalesce(v.epoch, 0), failures = coalesce(v.failures, 0),
+        losses = coalesce(v.losses, 0), waiting = coalesce(v.waiting, 0),
+        failed = coalesce(v.failed, 0), skipped = coalesce(v.skipped, 0), told = v.told,
+        route = v.route, priority = coalesce(v.priority, 0), hold = v.hold, due_at = v.due_at,
+        session_id = v.session_id, ready_at = v.ready_at, started_at = v.started_at,
+        ended_at = v.ended_at, ended_no = v.ended_no, reason = v.reason, error = NULL,
+        format = coalesce(v.format, 1),
+        ready_no = CASE
+            WHEN v.state = 'READY' AND (t.state <> 'READY' OR t.hold IS DISTINCT FROM v.hold)
+            THEN nextval('task_ready_no')
+            ELSE t.ready_no
+        END
+    FROM json_to_recordset($1::JSON) AS v (
+        run_id UUID, position INTEGER, state TEXT, epoch INTEGER, failures INTEGER,
+        losses INTEGER, waiting INTEGER, failed INTEGER, skipped INTEGER, told INTEGER,
+        route TEXT, priority INTEGER, hold TEXT, due_at BIGINT, session_id TEXT, ready_at BIGINT,
+        started_at BIGINT, ended_at BIGINT, ended_no INTEGER, reason TEXT, format INTEGER
+    )
+    CROSS JOIN LATERAL (
+        SELECT k.ctid FROM task AS k WHERE k.run_id = v.run_id AND k.position = v.position OFFSET 0
+    ) AS k
+    WHERE t.ctid = k.ctid
+), told AS (
+    INSERT INTO outbox (facts, created_at)
+    SELECT v.facts, now_micros() FROM unnest($2::BYTEA[]) AS v (facts)
+    RETURNING number
+)
+SELECT max(number) FROM told;
