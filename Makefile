@@ -20,10 +20,10 @@ PYTEST    := $(BIN)/pytest -q --timeout=300
 PIP       := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up down seed migrate build test kafka check bench simulate chaos fuzz lock proto clean
+.PHONY: help setup demo up down seed migrate build test kafka check bench load-test load-test-flaky load-test-workflow simulate chaos fuzz lock proto clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(DEV_STAMP) ## create .venv with everything that tests and checks need
 
@@ -80,8 +80,20 @@ chaos: $(DEV_STAMP) ## kill real processes and servers while workflows run: make
 fuzz: $(DEV_STAMP) ## send requests of every kind to every operation: make fuzz CASES=10000
 	$(BIN)/python -m tests.fuzz --cases $(CASES) $(ARGS)
 
-bench: $(DEV_STAMP) ## measure speed and weight, and how cost grows with size; QUICK=1 for less
+bench: $(DEV_STAMP) ## measure speed and weight, and how cost grows: make bench QUICK=1 for less, ARGS=--help
 	$(BIN)/python bench/run.py $(if $(QUICK),--quick) $(ARGS)
+
+load-test: $(RUN_STAMP) ## 50,000 jobs for the server at API_URL, seen to their end: make load-test COUNT=2000
+	@$(LOAD) jobs $(LOAD_ARGS)
+
+load-test-flaky: $(RUN_STAMP) ## 500,000 jobs, a fifth of them flaky: as many dead letters as chance would have?
+	@$(LOAD) flaky $(LOAD_ARGS)
+
+load-test-workflow: $(RUN_STAMP) ## 50,000 workflows of three steps
+	@$(LOAD) workflow $(LOAD_ARGS)
+
+LOAD      := $(BIN)/python -m bench.load
+LOAD_ARGS  = $(if $(API_URL),--url $(API_URL)) $(if $(COUNT),--count $(COUNT)) $(ARGS)
 
 lock: ## write requirements/*.txt from pyproject.toml and *.in; ARGS=--upgrade for newer versions
 	$(PYTHON) -m venv .venv-lock
@@ -100,7 +112,7 @@ proto: $(DEV_STAMP) ## generate tidemill/protocol/generated from proto/
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) .venv-lock .tidemill .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis
-	rm -rf .import_linter_cache .coverage build dist bench/results
+	rm -rf .import_linter_cache .coverage .bench-peers build dist bench/results
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -11,7 +11,18 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("tidemill", "asyncpg", "grpcio", "msgspec", "protobuf")
+PACKAGES = (
+    "tidemill",
+    "asyncpg",
+    "confluent-kafka",
+    "grpcio",
+    "msgspec",
+    "protobuf",
+    "redis",
+    "starlette",
+    "uvicorn",
+    "uvloop",
+)
 
 
 def describe_machine() -> dict[str, Any]:
@@ -23,13 +34,22 @@ def describe_machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
         "sqlite": sqlite3.sqlite_version,
-        "versions": {name: version(name) for name in PACKAGES},
+        "versions": _versions(),
     }
 
 
 def describe_surroundings() -> dict[str, Any]:
     """What differs between two measurements on one machine: the code, and what else it does."""
-    return {"revision": _revision(), "load_average": round(os.getloadavg()[0], 1)}
+    return {
+        "revision": _revision(),
+        "load_average": round(os.getloadavg()[0], 1),
+        "versions": _versions(),
+    }
+
+
+def _versions() -> dict[str, str]:
+    own = {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
+    return own | {name: version(name) for name in PACKAGES}
 
 
 def _revision() -> str:

@@ -10,15 +10,19 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 StoreName: TypeAlias = Literal["sqlite", "postgresql"]
+BusName: TypeAlias = Literal["none", "kafka", "redis"]
+PeerStoreName: TypeAlias = Literal["sqlite", "postgresql", "redis"]
 Settings: TypeAlias = dict[str, Any]
 
+HARDWARE = ("processor", "cores", "memory_gib", "system")
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One metric of one workload; `value` is the median of the repeats."""
 
     workload: str
-    store: StoreName
-    bus: str
+    store: PeerStoreName
+    bus: BusName
     metric: str
     value: float
     unit: str
@@ -26,14 +30,32 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
 
     @property
-    def key(self) -> tuple[str, str, str, str]:
-        """There is one row for each of these."""
-        return self.workload, self.store, self.bus, self.metric
-
-    @property
     def spread(self) -> tuple[float, float]:
         """The least and the greatest repeat."""
         return min(self.repeats), max(self.repeats)
+
+
+class Result(Row, frozen=True, kw_only=True):
+    """A figure of Tidemill."""
+
+    store: StoreName
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """There is one row for each of these."""
+        return self.workload, self.store, self.bus, self.metric
+
+
+class PeerResult(Row, frozen=True, kw_only=True):
+    """A figure of another program, on the same machine."""
+
+    peer: str
+    store: PeerStoreName
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """There is one row for each of these."""
+        return self.peer, self.workload, self.store, self.bus, self.metric
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,54 +63,103 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     machine: dict[str, Any]
     results: tuple[Result, ...] = ()
+    peers: tuple[PeerResult, ...] = ()
 
-    def merged(self, fresh: Iterable[Result]) -> Report:
+    def merged(self, fresh: Iterable[Result] = (), peers: Iterable[PeerResult] = ()) -> Report:
         """With new rows in the place of old ones of the same key."""
-        rows = {row.key: row for row in (*self.results, *fresh)}
-        return Report(machine=self.machine, results=tuple(rows.values()))
+        results = {row.key: row for row in (*self.results, *fresh)}
+        others = {row.key: row for row in (*self.peers, *peers)}
+        return Report(
+            machine=self.machine, results=tuple(results.values()), peers=tuple(others.values())
+        )
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """A metric as a workload sees it: the runner adds where it was measured."""
+    """A metric as a workload sees it: the runner adds where it was measured.
+
+    A variant becomes part of the workload's name: `jobs` and `bulk` make `jobs-bulk`. A peer, which
+    is measured in one go, names the workload that the metric compares to.
+    """
 
     metric: str
     unit: str
     repeats: Sequence[float]
+    variant: str = ""
+    workload: str = ""
+    settings: Settings = {}  # of this row alone
 
 
 def summarise(
-    workload: str, store: StoreName, samples: Iterable[Sample], settings: Settings
+    workload: str,
+    store: StoreName,
+    samples: Iterable[Sample],
+    settings: Settings,
+    bus: BusName = "none",
 ) -> list[Result]:
-    """The rows of one workload on one store."""
+    """The rows of one workload on one store and bus."""
     return [
-        Result(
-            workload=workload,
+        Result(workload=_named(workload, one), store=store, bus=bus, **_figures(one, settings))
+        for one in samples
+    ]
+
+
+def summarise_peer(
+    peer: str, store: PeerStoreName, samples: Iterable[Sample], settings: Settings
+) -> list[PeerResult]:
+    """The rows of one peer."""
+    return [
+        PeerResult(
+            peer=peer,
+            workload=_named("jobs", one),
             store=store,
             bus="none",
-            metric=sample.metric,
-            value=_shortened(median(sample.repeats)),
-            unit=sample.unit,
-            repeats=tuple(_shortened(value) for value in sample.repeats),
-            settings=settings,
+            **_figures(one, settings),
         )
-        for sample in samples
+        for one in samples
     ]
 
 
 def load_report(path: Path, machine: dict[str, Any]) -> Report:
     """What the file holds from earlier on this machine; nothing when it was another one."""
+    report = read_report(path)
+    if report is None or not same_machine(report.machine, machine):
+        return Report(machine=machine)
+    return Report(machine=machine, results=report.results, peers=report.peers)
+
+
+def same_machine(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether figures compare; versions may differ, each row has its own."""
+    return all(one.get(name) == other.get(name) for name in HARDWARE)
+
+
+def read_report(path: Path) -> Report | None:
+    """What the file holds, of whatever machine."""
     if not path.exists():
-        return Report(machine=machine)
-    report = msgspec.json.decode(path.read_bytes(), type=Report)
-    if report.machine != machine:
-        return Report(machine=machine)
-    return report
+        return None
+    return msgspec.json.decode(path.read_bytes(), type=Report)
 
 
 def save_report(path: Path, report: Report) -> None:
-    """Write the file whole."""
+    """Write the file whole, or leave the old one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
+    unfinished.replace(path)
+
+
+def _named(workload: str, sample: Sample) -> str:
+    name = sample.workload or workload
+    return f"{name}-{sample.variant}" if sample.variant else name
+
+
+def _figures(sample: Sample, settings: Settings) -> dict[str, Any]:
+    return {
+        "metric": sample.metric,
+        "value": _shortened(median(sample.repeats)),
+        "unit": sample.unit,
+        "repeats": tuple(_shortened(value) for value in sample.repeats),
+        "settings": settings | sample.settings,
+    }
 
 
 def _shortened(value: float) -> float:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 from pathlib import Path
@@ -10,4 +11,5 @@ from pathlib import Path
 if __name__ == "__main__":
     # Started as a file, Python would look for modules in this folder, not in the repository.
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # it would tell of every server that starts
     runpy.run_module("bench", run_name="__main__", alter_sys=True)

@@ -71,7 +71,19 @@ async def _fresh_database(dsn: str, name: str) -> AsyncIterator[tuple[StoreAddre
     finally:
         await connection.close()
     address = dsn.replace("/postgres?", f"/{name}?")
-    yield StoreAddress(dsn=address), _checked(settings, POSTGRES_DURABLE)
+    try:
+        yield StoreAddress(dsn=address), _checked(settings, POSTGRES_DURABLE)
+    finally:
+        await _drop(dsn, name)
+
+
+async def _drop(dsn: str, name: str) -> None:
+    """What is left of one measurement would be vacuumed and written out during the next."""
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    finally:
+        await connection.close()
 
 
 def _checked(settings: Settings, durable: Settings) -> Settings:

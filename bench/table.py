@@ -1,88 +1,52 @@
-"""Shows rows to people: a table in the terminal, and the page in the documentation."""
+"""Shows rows to people: cells, and a table of them in the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from rich.box import SIMPLE
 from rich.table import Table
 
 from bench.bars import bar_of
-from bench.results import Report, Result
+from bench.results import PeerResult, Result, Row
 
-HEADINGS = ("workload", "store", "metric", "median", "least … greatest", "bar")
+HEADINGS = ("workload", "store", "bus", "metric", "median", "least … greatest", "bar")
 NUMBERS = {"median", "least … greatest"}
-PAGE = """\
-# Benchmarks
-
-Written by `make bench ARGS=--page`; how each figure comes about stands at the top of its file in
-`bench/workloads/`. Product defaults; SQLite with `synchronous=FULL`, PostgreSQL with `fsync`,
-`full_page_writes` and `synchronous_commit` on, read back and recorded with each row. Every task
-goes through a worker process over a gRPC session. Scheduler, database, worker and client share the
-cores. Small runs have {small} tasks, large ones {large}; growth is the ratio of their times per
-task.
-
-{machine}
-{surroundings}
-
-{rows}
-"""
 
 
-def draw_table(results: Sequence[Result]) -> Table:
+def draw_table(rows: Sequence[Row]) -> Table:
     """For the terminal."""
     table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
     for heading in HEADINGS:
         table.add_column(heading, justify="right" if heading in NUMBERS else "left", no_wrap=True)
-    for result in results:
-        table.add_row(*_cells(result))
+    for row in rows:
+        table.add_row(*cells(row))
     return table
 
 
-def write_page(report: Report) -> str:
-    """For the documentation, in Markdown."""
-    lines = [HEADINGS, ("---",) * len(HEADINGS), *(_cells(result) for result in report.results)]
-    rows = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-    sizes = next((row.settings for row in report.results if "large" in row.settings), {})
-    return PAGE.format(
-        small=f"{sizes.get('small', 0):,}",
-        large=f"{sizes.get('large', 0):,}",
-        machine=_machine(report.machine),
-        surroundings=_surroundings(report.results),
-        rows=rows,
-    )
+def cells(row: Row) -> tuple[str, ...]:
+    """One row under the headings."""
+    name = f"{row.peer}: {row.workload}" if isinstance(row, PeerResult) else row.workload
+    median, spread = figure(row.value, row.unit), spread_of(row)
+    return name, row.store, row.bus, row.metric, median, spread, _verdict(row)
 
 
-def _cells(result: Result) -> tuple[str, ...]:
-    bar = bar_of(result)
-    least, greatest = result.spread
-    verdict = "" if bar is None else ("holds" if bar.holds(result.value) else "MISSED")
-    return (
-        result.workload,
-        result.store,
-        result.metric,
-        f"{_number(result.value)} {result.unit}",
-        f"{_number(least)} … {_number(greatest)}",
-        "" if bar is None else f"{bar} {verdict}",
-    )
+def figure(value: float, unit: str) -> str:
+    """A number and its unit."""
+    return f"{number(value)} {unit}".rstrip()
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
+def number(value: float) -> str:
+    """Three digits that matter, thousands set apart."""
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
 
 
-def _machine(machine: dict[str, Any]) -> str:
-    return (
-        f"Machine: {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, "
-        f"{machine['system']}; Python {machine['python']}, SQLite {machine['sqlite']}."
-    )
+def spread_of(row: Row) -> str:
+    """The least and the greatest repeat."""
+    least, greatest = row.spread
+    return f"{number(least)} … {number(greatest)}"
 
 
-def _surroundings(results: Sequence[Result]) -> str:
-    revisions = sorted({str(row.settings.get("revision", "not recorded")) for row in results})
-    loads = [
-        float(row.settings["load_average"]) for row in results if "load_average" in row.settings
-    ]
-    load = f"{min(loads):g} … {max(loads):g}" if loads else "not recorded"
-    return f"Code: {', '.join(revisions)}. Load average as each workload began: {load}."
+def _verdict(row: Row) -> str:
+    bar = bar_of(row) if isinstance(row, Result) else None
+    return "" if bar is None else f"{bar} {bar.verdict(row.value)}"

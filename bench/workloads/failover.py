@@ -18,7 +18,7 @@ from tidemill.domain.run import RUN_ENDED
 from tidemill.ports.queries import RunQuery
 
 KILLS = 20
-KILLS_QUICK = 6
+KILLS_QUICK = 3
 WATCH_SECONDS = 5.0
 EVERY_SECONDS = 0.05
 

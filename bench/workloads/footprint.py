@@ -1,50 +1,144 @@
-"""`footprint`: how long it takes to begin, and how much a plain install weighs."""
+"""`footprint`: how long it takes to begin, how much memory is held, how much an install weighs.
+
+Memory is PSS, summed over the processes: pages that several share count once in all. `up` is one
+serving process and one worker process; roles apart are one process each, on PostgreSQL. Idle means
+some seconds after the start. With 100,000 queued, nobody serves the queue in which they wait, and
+all the roles know of them.
+"""
 
 from __future__ import annotations
 
-import re
+import asyncio
 import subprocess
 import sys
 import tempfile
 import time
-import venv
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+from bench.filling import filling
+from bench.first_run import seconds_of_hello, tidemill_up
+from bench.install import measure_install
+from bench.memory import Memory, memory_of
 from bench.results import Sample
 from bench.stage import Stage
+from tests.deployment import Deployment, RoleProcess
+from tidemill.runtime.addresses import StoreAddress
 
 ROOT = Path(__file__).resolve().parents[2]
-# The HTTP API, identity and telemetry belong to the plain install, and must fit into it.
-API_PACKAGES = (
-    "starlette",
-    "uvicorn",
-    "httptools",
-    "argon2-cffi",
-    "PyJWT",
-    "prometheus-client",
-    "structlog",
-)
 STARTS = 10
-INSTALL_SECONDS_MAX = 600
-MEGABYTE = 1_000_000
+QUEUED = 100_000
+SETTLE_SECONDS = 6.0
+ELSEWHERE = ("--queues", "elsewhere")
 
 
 async def measure_footprint(stage: Stage) -> list[Sample]:
-    """Milliseconds to import and to print the help, megabytes on disk."""
+    """Seconds, milliseconds, mebibytes and megabytes; what needs no store is measured once."""
+    stage.settings |= {"queued": QUEUED, "memory": "PSS"}
+    async with stage.fresh_store() as (address, settings):
+        stage.settings |= settings
+        embedded = address.path is not None
+    samples = await _first_runs(stage)
+    samples += await _up(stage)
+    samples += _commands(stage) + measure_install(stage) if embedded else await _roles(stage)
+    return samples
+
+
+@asynccontextmanager
+async def _untouched(stage: Stage) -> AsyncIterator[StoreAddress]:
+    """A store as its first user finds it: of a file not even the beginning is there."""
+    async with stage.fresh_store() as (address, _):
+        path = address.path
+        yield address if path is None else StoreAddress(path=path.with_name("untouched.db"))
+
+
+async def _first_runs(stage: Stage) -> list[Sample]:
+    up, hello = list[float](), list[float]()
+    for _ in range(stage.repeats):
+        async with _untouched(stage) as address:
+            with tidemill_up(address) as process:
+                up.append(await process.seconds_to_first_run())
+        async with _untouched(stage) as address:
+            hello.append(await asyncio.to_thread(seconds_of_hello, address))
+        stage.say(f"{up[-1]:.2f} s to the first run of `up`, {hello[-1]:.2f} s for `run`")
+    return [Sample("first_run_seconds", "s", up), Sample("run_hello_seconds", "s", hello)]
+
+
+async def _up(stage: Stage) -> list[Sample]:
+    idle, queued = list[Memory](), list[Memory]()
+    for _ in range(1 if stage.quick else stage.repeats):
+        async with _untouched(stage) as address:
+            idle.append(await _memory_of_up(address))
+        async with _untouched(stage) as address:
+            async with filling(address) as filler:
+                await filler.fill(QUEUED)
+            queued.append(await _memory_of_up(address))
+        stage.say(f"`up` holds {idle[-1].resident:.0f} MiB, {queued[-1].resident:.0f} with a queue")
+    return [*_memory_samples("idle", idle), *_memory_samples("queued", queued)]
+
+
+async def _memory_of_up(address: StoreAddress) -> Memory:
+    with tidemill_up(address, ELSEWHERE) as process:
+        await process.until_serving()
+        await asyncio.sleep(SETTLE_SECONDS)
+        return memory_of([process.pid])
+
+
+async def _roles(stage: Stage) -> list[Sample]:
+    """Each role apart; measured once for all: memory hardly differs from start to start."""
+    async with stage.fresh_store() as (address, _), filling(address) as filler:
+        assert address.dsn is not None
+        with (
+            tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name,
+            Deployment(Path(name), address.dsn, address.dsn) as roles,
+        ):
+            processes = await _start(roles)
+            idle = _memories(processes)
+            await filler.fill(QUEUED)
+            await filler.tidy()
+            await asyncio.sleep(SETTLE_SECONDS)
+            queued = _memories(processes)
+    stage.say(", ".join(f"{role} {one.resident:.0f} MiB" for role, one in idle.items()))
+    return [
+        sample
+        for when, found in (("idle", idle), ("queued", queued))
+        for role, memory in found.items()
+        for sample in _memory_samples(when, [memory], role)
+    ]
+
+
+async def _start(roles: Deployment) -> dict[str, RoleProcess]:
+    processes = {"scheduler": roles.add_scheduler(), "notifier": roles.add_notifier()}
+    processes |= {"api": roles.add_api(), "worker": roles.add_worker(*ELSEWHERE)}
+    roles.start()
+    for address in (*roles.addresses, *roles.api_addresses):
+        await asyncio.to_thread(roles.until_listening, address)
+    await asyncio.sleep(SETTLE_SECONDS)
+    return processes
+
+
+def _memories(processes: Mapping[str, RoleProcess]) -> dict[str, Memory]:
+    return {role: memory_of([process.pid]) for role, process in processes.items()}
+
+
+def _memory_samples(when: str, found: Sequence[Memory], role: str = "") -> list[Sample]:
+    settings = {"processes": found[0].processes}
+    resident, rss = [one.resident for one in found], [one.rss for one in found]
+    return [
+        Sample(f"resident_mib_{when}", "MiB", resident, variant=role, settings=settings),
+        Sample(f"rss_mib_{when}", "MiB", rss, variant=role, settings=settings),
+    ]
+
+
+def _commands(stage: Stage) -> list[Sample]:
     empty = _milliseconds(stage, [sys.executable, "-c", "pass"])
     imported = _milliseconds(stage, [sys.executable, "-c", "import tidemill"])
     stage.say(f"{min(imported):.0f} ms to import, of which Python itself {min(empty):.0f} ms")
     helped = _milliseconds(stage, [str(Path(sys.executable).with_name("tidemill")), "--help"])
     stage.say(f"{min(helped):.0f} ms for the help")
-    stage.settings |= {"python_itself_ms": round(min(empty), 1), "api_packages": API_PACKAGES}
-    with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as folder:
-        plain, with_api = _install(stage, Path(folder))
-    return [
-        Sample("import_ms", "ms", imported),
-        Sample("help_ms", "ms", helped),
-        Sample("install_mb", "MB", [plain]),
-        Sample("install_with_api_mb", "MB", [with_api]),
-    ]
+    stage.settings |= {"python_itself_ms": round(min(empty), 1)}
+    return [Sample("import_ms", "ms", imported), Sample("help_ms", "ms", helped)]
 
 
 def _milliseconds(stage: Stage, command: list[str]) -> list[float]:
@@ -54,36 +148,3 @@ def _milliseconds(stage: Stage, command: list[str]) -> list[float]:
         subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
         taken.append((time.perf_counter() - begin) * 1_000)
     return taken
-
-
-def _install(stage: Stage, folder: Path) -> tuple[float, float]:
-    """The weight of the packages without, then with those of the API; pip itself not counted."""
-    stage.say("installing into an empty environment")
-    venv.create(folder / "env", with_pip=True)
-    empty = _megabytes(folder)
-    pins = folder / "pins.txt"
-    pins.write_text("\n".join(_locked_packages()))
-    _pip(folder, "--constraint", str(pins), str(ROOT))
-    plain = _megabytes(folder) - empty
-    stage.say(f"{plain:.1f} MB")
-    _pip(folder, "--constraint", str(pins), *API_PACKAGES)
-    with_api = _megabytes(folder) - empty
-    stage.say(f"{with_api:.1f} MB with the packages of the API")
-    return plain, with_api
-
-
-def _pip(folder: Path, *arguments: str) -> None:
-    python = str(folder / "env" / "bin" / "python")
-    command = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
-    subprocess.run([*command, *arguments], check=True, timeout=INSTALL_SECONDS_MAX)
-
-
-def _locked_packages() -> list[str]:
-    """What `requirements/run.txt` pins, without the hashes."""
-    text = (ROOT / "requirements" / "run.txt").read_text()
-    return re.findall(r"^[A-Za-z0-9._-]+==[^ ]+", text, re.MULTILINE)
-
-
-def _megabytes(folder: Path) -> float:
-    packages = folder / "env" / "lib"
-    return sum(path.lstat().st_size for path in packages.rglob("*") if path.is_file()) / MEGABYTE

@@ -21,7 +21,7 @@ from tests.deployment import Deployment
 WORKERS = 2
 SETTLE_SECONDS = 5.0
 SECONDS = 20.0
-SECONDS_QUICK = 10.0
+SECONDS_QUICK = 5.0
 
 
 async def measure_idle(stage: Stage) -> list[Sample]:

@@ -14,7 +14,7 @@ from bench.stage import Stage
 from bench.workloads.recover import TASK, killed_workflow, read_marks
 
 KILLS = 50
-KILLS_QUICK = 10
+KILLS_QUICK = 5
 
 
 async def measure_kills(stage: Stage) -> list[Sample]:

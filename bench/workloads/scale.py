@@ -1,13 +1,14 @@
-"""`scale`: single tasks per second with three schedulers, as a share of what one scheduler does.
+"""`scale`: single tasks per second with more and more processes, on one PostgreSQL.
 
-Four workers in both cases, on one PostgreSQL and the same cores, measured in turns. Beside them one
-scheduler with one worker: the fewest processes, hence the least that has to share the cores.
+1, 2 and 4 workers of one scheduler, then 4 workers of 2 and of 3 schedulers; all on the same cores,
+measured in turns. With cores to spare more is more; without, it should cost little. The ratio is
+what 3 schedulers do of what one does, with the same workers.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from typing import TypeAlias
 
 from bench.apart import running_apart
 from bench.results import Sample
@@ -16,38 +17,40 @@ from bench.stage import Stage
 
 JOBS = 10_000
 JOBS_QUICK = 3_000
-REPEATS = 5
-WORKERS = 4
-MANY = 3
+WARM = 500
+
+Crew: TypeAlias = tuple[int, int]
+"""Schedulers, and workers of all of them together."""
+
+CREWS: tuple[Crew, ...] = ((1, 1), (1, 2), (1, 4), (2, 4), (3, 4))
+ONE: Crew = (1, 4)
+MANY: Crew = (3, 4)
 
 
 async def measure_scale(stage: Stage) -> list[Sample]:
-    """The rates, and their ratios."""
+    """The rate of every crew, and the ratio of two."""
     count = JOBS_QUICK if stage.quick else JOBS
-    repeats = max(stage.repeats, REPEATS)
-    stage.settings |= {"jobs": count, "workers": WORKERS, "schedulers": MANY}
-    least, one, many = list[float](), list[float](), list[float]()
-    for _ in range(repeats):
-        least.append(await _rate(stage, count, schedulers=1, workers=1))
-        one.append(await _rate(stage, count, schedulers=1, workers=WORKERS))
-        many.append(await _rate(stage, count, schedulers=MANY, workers=WORKERS))
-        stage.say(f"{least[-1]:,.0f}, {one[-1]:,.0f} and {many[-1]:,.0f} tasks per second")
+    stage.settings |= {"jobs": count}
+    rates: dict[Crew, list[float]] = {crew: [] for crew in CREWS}
+    for _ in range(stage.repeats):
+        for crew in CREWS:
+            rates[crew].append(await _rate(stage, count, crew))
+            stage.say(f"{rates[crew][-1]:,.0f} tasks per second as {_name(crew)}")
+    ratios = [many / one for many, one in zip(rates[MANY], rates[ONE], strict=True)]
     return [
-        Sample("least_tasks_per_second", "1/s", least),
-        Sample("one_tasks_per_second", "1/s", one),
-        Sample("many_tasks_per_second", "1/s", many),
-        Sample("ratio", "", _ratios(many, one)),
-        Sample("ratio_to_least", "", _ratios(many, least)),
+        Sample("ratio", "ratio", ratios),
+        *(Sample("tasks_per_second", "1/s", rates[crew], variant=_name(crew)) for crew in CREWS),
     ]
 
 
-def _ratios(rates: Sequence[float], others: Sequence[float]) -> list[float]:
-    return [rate / other for rate, other in zip(rates, others, strict=True)]
+def _name(crew: Crew) -> str:
+    schedulers, workers = crew
+    return f"schedulers-{schedulers}-workers-{workers}"
 
 
-async def _rate(stage: Stage, count: int, *, schedulers: int, workers: int) -> float:
-    async with running_apart(stage, schedulers, workers) as apart:
-        await apart.begin(job(), 500)
+async def _rate(stage: Stage, count: int, crew: Crew) -> float:
+    async with running_apart(stage, *crew) as apart:
+        await apart.begin(job(), WARM)
         await apart.all_ended()
         begin = time.perf_counter()
         await apart.begin(job(), count)
