@@ -102,6 +102,9 @@ lock: ## write requirements/*.txt from pyproject.toml and *.in; ARGS=--upgrade f
 	    pyproject.toml requirements/run.in
 	.venv-lock/bin/uv pip compile $(LOCK_FLAGS) $(ARGS) -o requirements/dev.txt $(EXTRAS) \
 	    -c requirements/run.txt pyproject.toml requirements/run.in requirements/dev.in
+	for wanted in bench/peers/requirements/*.in; do \
+	    .venv-lock/bin/uv pip compile $(LOCK_FLAGS) $(ARGS) -o "$${wanted%.in}.txt" "$$wanted" || exit 1; \
+	done
 
 EXTRAS := --extra postgres --extra kafka --extra redis --extra secrets --extra speed
 LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \

@@ -31,7 +31,7 @@ from tidemill.runtime.system import SystemClock, SystemEntropy
 from tidemill.scheduler.admission import RESERVED_SECONDS
 from tidemill.scheduler.backlog import LATE_MAX, Backlog, LaneLook
 from tidemill.scheduler.config import SchedulerConfig
-from tidemill.scheduler.pacing import REST_SECONDS_MAX, rest_after
+from tidemill.scheduler.pacing import REST_SECONDS_MAX, Pace
 from tidemill.scheduler.service import Scheduler
 from tidemill.stores.postgres.store import PostgresStore
 
@@ -279,9 +279,18 @@ def test_a_refresh_looks_at_a_lane_from_its_beginning() -> None:
 
 
 def test_whoever_looks_for_long_rests_for_long() -> None:
-    assert rest_after(0.001, usual=1.0) == 1.0
-    assert rest_after(0.05, usual=1.0) == 2.5
-    assert rest_after(60.0, usual=1.0) == REST_SECONDS_MAX
+    assert _rest(0.001, 0.001) == 1.0
+    assert _rest(0.05, 0.06) == 2.5
+    assert _rest(60.0, 60.0) == REST_SECONDS_MAX
+
+
+def test_a_single_slow_look_says_nothing() -> None:
+    assert _rest(0.001, 60.0) == 1.0
+
+
+def _rest(*took: float) -> float:
+    pace = Pace(1.0)
+    return [pace.rest_after(seconds) for seconds in took][-1]
 
 
 def test_news_that_arrives_during_a_look_is_not_forgotten() -> None:

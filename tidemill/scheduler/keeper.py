@@ -22,7 +22,7 @@ from tidemill.protocol.messages import Cancels
 from tidemill.scheduler.continuity import Continuity
 from tidemill.scheduler.desk import Desk
 from tidemill.scheduler.inbox import TaskItem
-from tidemill.scheduler.pacing import rest_after
+from tidemill.scheduler.pacing import Pace
 from tidemill.scheduler.pools import POOL_LIFE, BrokerWord
 from tidemill.scheduler.sessions import AttachedSession, Word
 
@@ -84,19 +84,16 @@ class Keeper:
     async def watch_lost(self) -> None:
         """Reap, again and again; at once when there was more than one look could tell."""
         while True:
-            begun = self._desk.clock.monotonic()
             full = await self._guarded(self.reap) >= self._desk.config.scan_items_max
-            rest = rest_after(self._desk.clock.monotonic() - begun, self._desk.config.scan_seconds)
-            await self._desk.clock.sleep(
-                FULL_SCAN_SECONDS if full else self._until_next_reaping(rest)
-            )
+            await self._desk.clock.sleep(FULL_SCAN_SECONDS if full else self._until_next_reaping())
 
-    def _until_next_reaping(self, rest: float) -> float:
-        """A rest, or less when a session that was cut short is over before."""
+    def _until_next_reaping(self) -> float:
+        """A scan, or less when a session that was cut short is over before."""
         now = self._desk.clock.monotonic()
         while self._ends and self._ends[0] <= now:
             self._ends.popleft()
-        return min(rest, self._ends[0] - now) if self._ends else rest
+        first = self._ends[0] if self._ends else now + self._desk.config.scan_seconds
+        return min(self._desk.config.scan_seconds, first - now)
 
     async def prune(self) -> None:
         """Forget what ended long ago, again and again: sessions, pools nobody serves, keys."""
@@ -118,9 +115,10 @@ class Keeper:
 
     async def compare(self) -> None:
         """Compare grants with holdings, again and again."""
+        pace = Pace(self._desk.config.reconcile_seconds)
         took = 0.0
         while True:
-            await self._desk.clock.sleep(rest_after(took, self._desk.config.reconcile_seconds))
+            await self._desk.clock.sleep(pace.rest_after(took))
             begun = self._desk.clock.monotonic()
             try:
                 await self.reconcile()

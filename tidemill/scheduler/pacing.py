@@ -14,6 +14,14 @@ REST_SECONDS_MAX = 5.0
 """However long a look takes: what it finds must not wait for long."""
 
 
-def rest_after(took: float, usual: float) -> float:
-    """Seconds to rest after a look that took so long."""
-    return max(usual, min(took / SHARE, REST_SECONDS_MAX))
+class Pace:
+    """The pace of one duty. The quicker of its last two looks counts: one is slow by chance."""
+
+    def __init__(self, usual_seconds: float) -> None:
+        self._usual_seconds = usual_seconds
+        self._took_before = 0.0
+
+    def rest_after(self, took: float) -> float:
+        """Seconds to rest after a look that took so long."""
+        quicker, self._took_before = min(took, self._took_before), took
+        return max(self._usual_seconds, min(quicker / SHARE, REST_SECONDS_MAX))

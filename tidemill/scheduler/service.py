@@ -21,7 +21,7 @@ from tidemill.scheduler.dispatch import Dispatch
 from tidemill.scheduler.door import WorkerDoor
 from tidemill.scheduler.keeper import Keeper
 from tidemill.scheduler.logs import LogKeeper
-from tidemill.scheduler.pacing import rest_after
+from tidemill.scheduler.pacing import Pace
 from tidemill.scheduler.pool_door import PoolDoor
 from tidemill.scheduler.timers import Timers
 from tidemill.scheduler.turns import Turns
@@ -132,10 +132,11 @@ class Scheduler:
                     self.desk.look_soon()
 
     async def _look_around(self) -> None:
+        pace = Pace(self.desk.config.look_seconds)
         while True:
             begun = self.desk.clock.monotonic()
             await self.desk.look()
             took = self.desk.clock.monotonic() - begun
             if self.desk.backlog:
                 self.desk.inbox.wake()
-            await self.desk.clock.sleep(rest_after(took, self.desk.config.look_seconds))
+            await self.desk.clock.sleep(pace.rest_after(took))
