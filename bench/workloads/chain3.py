@@ -17,7 +17,7 @@ from tidemill.engine.runs import StartRequest
 RUNS = 7_000
 RUNS_QUICK = 700
 LENGTH = 3
-WARM_UP = 200
+WARM_UP = 700
 
 
 async def measure_chain3(stage: Stage) -> list[Sample]:

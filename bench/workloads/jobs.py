@@ -19,7 +19,7 @@ from bench.throughput import Throughput, cpu_of, throughput_of_jobs
 
 JOBS = 20_000
 JOBS_QUICK = 2_000
-WARM_UP = 500
+WARM_UP = 2_000
 TIMES = 5
 POSTS = 20_000
 POSTS_QUICK = 4_000

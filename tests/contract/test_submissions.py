@@ -23,7 +23,7 @@ from tidemill.engine.shapes import JobWish, TaskWish, dag_request, job_request
 from tidemill.engine.starting import Started
 from tidemill.engine.submissions import Submissions
 from tidemill.ports.queries import JobQuery, RunQuery
-from tidemill.ports.rows import NewRun
+from tidemill.ports.rows import Beginning, Template
 from tidemill.ports.store import Store, Transaction
 from tidemill.runtime.system import SystemEntropy
 
@@ -60,14 +60,14 @@ class Spy:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
         async with self._store.transaction() as tx:
-            add = tx.runs.add
+            begin = tx.begin
 
-            async def picky(runs: Sequence[NewRun]) -> None:
-                await add(runs)
-                if any(new.run.key in self.refused for new in runs):
+            async def picky(templates: Sequence[Template], runs: Sequence[Beginning]) -> None:
+                await begin(templates, runs)
+                if any(run.key in self.refused for run in runs):
                     raise TidemillError("the database never takes this")
 
-            tx.runs.add = picky  # type: ignore[method-assign]
+            tx.begin = picky  # type: ignore[method-assign]
             yield tx
         self.commits += 1
         if self.after:

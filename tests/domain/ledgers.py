@@ -10,7 +10,7 @@ from tests.domain.plans import a_plan, a_spec
 from tidemill.domain.events import Failed
 from tidemill.domain.facts import FactType
 from tidemill.domain.identifiers import SECOND
-from tidemill.domain.ledger import Ledger
+from tidemill.domain.ledger import Journal, Ledger
 from tidemill.domain.plan import Plan
 from tidemill.domain.task_run import TaskRun, TaskState
 
@@ -24,7 +24,7 @@ def a_ledger(plan: Plan, *tasks: TaskRun, rows_max: int = 100, **run: Any) -> Le
     """The ledger of a RUNNING run in which these rows are here."""
     count = len(plan.nodes)
     plain: dict[str, Any] = {"open": count, "next_position": count}
-    ledger = Ledger(a_run(**(plain | run)), plan, LATER, lambda: 0.5, rows_max)
+    ledger = Ledger(a_run(**(plain | run)), plan, LATER, lambda: 0.5, rows_max, Journal())
     ledger.supply(tasks)
     return ledger
 
@@ -41,4 +41,4 @@ def waiting(*positions: int, parents: int = 1) -> list[TaskRun]:
 
 def kinds(ledger: Ledger) -> list[FactType]:
     """The facts told so far, by name."""
-    return [fact.type for fact in ledger.facts]
+    return [fact.type for fact in ledger.journal.facts]

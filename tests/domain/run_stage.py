@@ -16,7 +16,7 @@ from tidemill.domain.events import Event
 from tidemill.domain.fact_builders import run_fact
 from tidemill.domain.facts import Fact, FactType
 from tidemill.domain.identifiers import SECOND
-from tidemill.domain.ledger import STOPPABLE, Ledger
+from tidemill.domain.ledger import STOPPABLE, Journal, Ledger
 from tidemill.domain.plan import Plan
 from tidemill.domain.readiness import tally_of
 from tidemill.domain.run import RUN_ENDED, Run, RunState
@@ -72,7 +72,7 @@ class Stage:
     ) -> Ledger:
         """One transaction: what `act` lets happen and all that follows; a crash writes nothing."""
         self.now += SECOND
-        ledger = Ledger(self.run, self.plan, self.now, lambda: 0.5, self.rows_max)
+        ledger = Ledger(self.run, self.plan, self.now, lambda: 0.5, self.rows_max, Journal())
         take_up = take_up and self.run.state in {RunState.RUNNING, RunState.PAUSED}
         if take_up:
             ledger.supply(self.untold[: self.rows_max])
@@ -101,7 +101,7 @@ class Stage:
 
     def stop(self, reason: Reason) -> None:
         """One transaction that does no more than ask for a stop."""
-        ledger = Ledger(self.run, self.plan, self.now, lambda: 0.5, self.rows_max)
+        ledger = Ledger(self.run, self.plan, self.now, lambda: 0.5, self.rows_max, Journal())
         ledger.stop(reason)
         self.write(ledger)
 
@@ -150,14 +150,14 @@ class Stage:
         """Store what changed, once it has been checked."""
         changed = ledger.changed_tasks()
         assert [task.position for task in changed] == sorted({task.position for task in changed})
-        assert {task.position for task in ledger.new_tasks}.isdisjoint(self.tasks)
-        for task in [*ledger.new_tasks, *changed]:
+        assert {task.position for task in ledger.journal.new_tasks}.isdisjoint(self.tasks)
+        for task in [*ledger.journal.new_tasks, *changed]:
             assert_sound(task, self.plan.nodes[task.node])
             self._told.setdefault(task.position, TaskState.PENDING)
             self.tasks[task.position] = task
         self.run = ledger.changed_run() or self.run
-        self.attempts += ledger.attempts
-        self._fold(ledger.facts)
+        self.attempts += ledger.journal.attempts
+        self._fold(ledger.journal.facts)
         self._check()
 
     def _fold(self, facts: Iterable[Fact]) -> None:

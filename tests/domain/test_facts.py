@@ -6,7 +6,14 @@ import msgspec
 import pytest
 
 from tests.builders import NOON, a_run_id
-from tidemill.domain.facts import Fact, FactType, decode_facts, encode_facts
+from tidemill.domain.facts import (
+    AlikeFacts,
+    Fact,
+    FactType,
+    decode_facts,
+    encode_facts,
+    joined_facts,
+)
 
 RUN_ID = a_run_id()
 
@@ -48,3 +55,15 @@ def test_the_first_task_of_a_run_is_told_apart_from_the_run() -> None:
 def test_names_of_facts_tell_runs_from_tasks() -> None:
     assert {kind.value.split(".")[0] for kind in FactType} == {"workflow", "task"}
     assert len({kind.value for kind in FactType}) == len(FactType)
+
+
+def test_the_facts_of_runs_that_begin_alike_are_those_of_each() -> None:
+    facts = [a_fact(type=FactType.WORKFLOW_STARTED), a_fact(position=0, task="pay")]
+    runs = [a_run_id() for _ in range(3)]
+    alike = AlikeFacts(facts)
+
+    written = joined_facts([alike.of(run_id) for run_id in runs])
+
+    assert written == encode_facts(
+        [msgspec.structs.replace(fact, run_id=run_id) for run_id in runs for fact in facts]
+    )

@@ -32,7 +32,7 @@ def test_an_event_changes_a_row_and_tells_one_fact() -> None:
 
     (task,) = ledger.changed_tasks()
     assert (task.state, task.ended_no, task.told) == (TaskState.SUCCEEDED, 1, 0)
-    assert ledger.results == [(task.key, b"42")]
+    assert ledger.journal.results == [(task.key, b"42")]
     assert kinds(ledger) == [FactType.TASK_COMPLETED]
 
 
@@ -42,7 +42,7 @@ def test_a_fact_says_what_the_row_says() -> None:
 
     ledger.happen(1, Failed(epoch=3, error=ERROR, final=True))
 
-    (fact,) = ledger.facts
+    (fact,) = ledger.journal.facts
     assert (fact.type, fact.state, fact.at) == (FactType.TASK_FAILED, "FAILED", LATER)
     assert (fact.task, fact.position, fact.epoch, fact.generation) == ("b", 1, 3, 2)
     assert (fact.failures, fact.losses, fact.attempt) == (2, 1, 3)
@@ -54,8 +54,8 @@ def test_the_error_in_a_fact_has_a_bound() -> None:
 
     ledger.happen(0, Failed(epoch=1, error=TaskError(type="E", message="x" * 5_000)))
 
-    assert ledger.facts[0].error is not None
-    assert len(ledger.facts[0].error) == ERROR_CHARACTERS_MAX
+    assert ledger.journal.facts[0].error is not None
+    assert len(ledger.journal.facts[0].error) == ERROR_CHARACTERS_MAX
 
 
 def test_a_result_of_null_needs_no_row() -> None:
@@ -63,7 +63,7 @@ def test_a_result_of_null_needs_no_row() -> None:
 
     ledger.happen(0, Succeeded(1))
 
-    assert ledger.results == []
+    assert ledger.journal.results == []
 
 
 def test_a_stale_event_changes_nothing() -> None:
@@ -71,7 +71,7 @@ def test_a_stale_event_changes_nothing() -> None:
 
     assert not ledger.happen(0, Succeeded(0, b"42"))
 
-    assert (ledger.changed_tasks(), ledger.facts, ledger.results) == ([], [], [])
+    assert (ledger.changed_tasks(), ledger.journal.facts, ledger.journal.results) == ([], [], [])
     assert ledger.changed_run() is None
 
 
@@ -93,7 +93,7 @@ def test_an_attempt_that_another_one_follows_is_kept() -> None:
 
     ledger.happen(0, Failed(epoch=1, error=ERROR))
 
-    assert [attempt.reason for attempt in ledger.attempts] == [Reason.FAILED]
+    assert [attempt.reason for attempt in ledger.journal.attempts] == [Reason.FAILED]
     assert kinds(ledger) == [FactType.TASK_RETRYING]
 
 
@@ -108,7 +108,7 @@ def test_a_lost_attempt_is_told_as_a_retry_and_a_release_is_not(
 
     ledger.happen(0, event)
 
-    assert (kinds(ledger), ledger.facts[0].state) == ([kind], "READY")
+    assert (kinds(ledger), ledger.journal.facts[0].state) == ([kind], "READY")
 
 
 def test_a_grant_returns_the_task_as_granted() -> None:
@@ -256,9 +256,13 @@ def test_a_large_run_unfolds_in_chunks() -> None:
 
     ledger.unfold()
 
-    assert [(task.position, task.waiting) for task in ledger.new_tasks] == [(0, 0), (1, 1), (2, 1)]
+    assert [(task.position, task.waiting) for task in ledger.journal.new_tasks] == [
+        (0, 0),
+        (1, 1),
+        (2, 1),
+    ]
     assert (ledger.run.state, ledger.run.next_position) == (RunState.PENDING, 3)
-    assert (ledger.facts, ledger.unfinished) == ([], True)
+    assert (ledger.journal.facts, ledger.unfinished) == ([], True)
 
 
 def test_the_last_chunk_starts_the_run() -> None:
@@ -266,7 +270,7 @@ def test_the_last_chunk_starts_the_run() -> None:
 
     ledger.unfold()
 
-    assert [task.position for task in ledger.new_tasks] == [3, 4]
+    assert [task.position for task in ledger.journal.new_tasks] == [3, 4]
     assert (ledger.run.state, ledger.run.told) == (RunState.RUNNING, 0)
     assert (kinds(ledger), ledger.unfinished) == ([FactType.WORKFLOW_STARTED], True)
     assert ledger.wanted() == [0]

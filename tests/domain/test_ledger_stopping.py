@@ -20,7 +20,10 @@ def test_a_stop_is_told_once() -> None:
     ledger.stop(Reason.TIMEOUT)
 
     assert ledger.run.stop is Reason.CANCELLED
-    assert (kinds(ledger), ledger.facts[0].reason) == ([FactType.WORKFLOW_STOPPING], "cancelled")
+    assert (kinds(ledger), ledger.journal.facts[0].reason) == (
+        [FactType.WORKFLOW_STOPPING],
+        "cancelled",
+    )
 
 
 def test_a_stop_that_comes_too_late_is_not_told() -> None:
@@ -28,7 +31,7 @@ def test_a_stop_that_comes_too_late_is_not_told() -> None:
 
     ledger.stop(Reason.CANCELLED)
 
-    assert (ledger.facts, ledger.changed_run()) == ([], None)
+    assert (ledger.journal.facts, ledger.changed_run()) == ([], None)
 
 
 @pytest.mark.parametrize(

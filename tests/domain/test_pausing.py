@@ -70,7 +70,7 @@ def test_what_comes_back_to_a_paused_run_is_held() -> None:
 
     held = [(task.state, task.hold) for task in ledger.changed_tasks()]
     assert held == [(TaskState.READY, PAUSED)] * 3
-    assert len(ledger.attempts) == 2
+    assert len(ledger.journal.attempts) == 2
 
 
 def test_a_failure_in_a_paused_run_is_retried_later() -> None:

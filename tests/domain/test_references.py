@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+import jmespath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -312,3 +313,26 @@ def test_the_secrets_of_a_task_are_known_by_name() -> None:
     )
 
     assert secrets_read(task) == ("db", "token")
+
+
+@given(
+    data=st.recursive(
+        st.none() | st.integers() | st.text(max_size=3),
+        lambda inner: (
+            st.dictionaries(st.sampled_from(["a", "b", "x-y"]), inner, max_size=3)
+            | st.lists(inner, max_size=2)
+        ),
+        max_leaves=8,
+    )
+)
+@pytest.mark.parametrize("path", ["a", "a.b", "a.b.a", '"x-y".a'])
+def test_a_path_of_names_is_read_as_jmespath_reads_it(path: str, data: Any) -> None:
+    compiled = compile_expression(path)
+
+    assert compiled.fields is not None
+    assert compiled.evaluate(data) == jmespath.search(path, data)
+
+
+@pytest.mark.parametrize("expression", ["@", "a[0]", "a | b", "*.a", "a || b", "[a]", "length(a)"])
+def test_anything_but_a_path_of_names_is_evaluated(expression: str) -> None:
+    assert compile_expression(expression).fields is None

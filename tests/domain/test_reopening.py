@@ -15,7 +15,7 @@ from tidemill.domain.errors import Conflict
 from tidemill.domain.events import Failed, Granted, Succeeded
 from tidemill.domain.facts import FactType
 from tidemill.domain.identifiers import SECOND
-from tidemill.domain.ledger import Ledger
+from tidemill.domain.ledger import Journal, Ledger
 from tidemill.domain.plan import Plan
 from tidemill.domain.reopening import replay, retry_failed
 from tidemill.domain.run import RunState
@@ -166,7 +166,7 @@ def test_only_a_dead_letter_is_replayed() -> None:
 
 def test_a_replay_needs_every_row_of_the_run() -> None:
     stage = a_failed_chain()
-    ledger = Ledger(stage.run, stage.plan, stage.now, lambda: 0.5, 100)
+    ledger = Ledger(stage.run, stage.plan, stage.now, lambda: 0.5, 100, Journal())
     ledger.supply([stage.tasks[0]])
 
     with pytest.raises(AssertionError, match="every row of the run"):

@@ -100,6 +100,11 @@ def _each(table: str, mode: Mode, *, writes: bool = False) -> Describe:
     return lambda values: [Access(table, (key,), mode, writes) for key in values[0]]
 
 
+def _listed(table: str, mode: Mode, *, writes: bool = False) -> Describe:
+    """Rows named by the ids in the first text."""
+    return lambda values: [Access(table, (key,), mode, writes) for key in values[0].split(",")]
+
+
 def _pairs(table: str, mode: Mode, *, writes: bool = False) -> Describe:
     """Rows named by the first two arrays."""
     return lambda values: [
@@ -145,11 +150,14 @@ def _appended(values: Sequence[Any]) -> list[Access]:
 
 def _opened(values: Sequence[Any]) -> list[Access]:
     """The sessions, the runs and the tasks that a turn begins with."""
-    sessions, runs, *tasks = values[:4]
+    sessions, ids, positions = values[:3]
+    runs = ids.split(",") if ids else []
+    places = [part.split() for part in positions.split(",")]
+    tasks = [(run, int(place)) for run, those in zip(runs, places, strict=False) for place in those]
     return [
         *_each("session", Mode.KEY_SHARE)([sessions]),
         *_each("run", Mode.UPDATE)([runs]),
-        *_pairs("task", Mode.UPDATE)(tasks),
+        *(Access("task", task, Mode.UPDATE) for task in tasks),
     ]
 
 
@@ -167,10 +175,11 @@ def _granted(values: Sequence[Any]) -> list[Access]:
 def _written(values: Sequence[Any]) -> list[Access]:
     """All that a turn leaves behind: tasks and runs as JSON, results and facts."""
     runs = [run["id"] for run in json.loads(values[1])]
+    results = [(key["run_id"], key["position"]) for key in json.loads(values[2])]
     return [
-        *_granted([values[0], values[6]]),
+        *_granted([values[0], values[4]]),
         *_each("run", Mode.NO_KEY_UPDATE, writes=True)([runs]),
-        *_pairs("task_result", Mode.UPDATE, writes=True)(values[2:]),
+        *(Access("task_result", key, Mode.UPDATE, True) for key in results),
     ]
 
 
@@ -196,14 +205,14 @@ DESCRIPTIONS: dict[str, Describe] = {
     "replace_session": _one("session", Mode.NO_KEY_UPDATE, writes=True),
     "granted_tasks": _any("task", Mode.READ),
     "add_run": _each("run", Mode.UPDATE, writes=True),
-    "add_runs_alike": _each("run", Mode.UPDATE, writes=True),
+    "add_runs_alike": _listed("run", Mode.UPDATE, writes=True),
     "add_run_label": _any("run_label", Mode.UPDATE, writes=True),
     "peek_runs": _each("run", Mode.READ),
     "lock_runs_waiting": _each("run", Mode.UPDATE),
     "lock_runs_skipping": _each("run", Mode.UPDATE),
     "save_run": _each("run", Mode.NO_KEY_UPDATE, writes=True),
     "add_task": _pairs("task", Mode.UPDATE, writes=True),
-    "add_tasks_alike": _each("task", Mode.UPDATE, writes=True),
+    "add_tasks_alike": _listed("task", Mode.UPDATE, writes=True),
     "lock_tasks": _pairs("task", Mode.UPDATE),
     "save_task": _pairs("task", Mode.NO_KEY_UPDATE, writes=True),
     "lock_task_states": _one("task", Mode.UPDATE, place=1),
@@ -242,11 +251,6 @@ LOCKED_ROWS: dict[str, tuple[str, int]] = {
 }
 # The first column of these is a run, and the key of the task follows its columns.
 CLAIMS = frozenset({"claim_ready", "claim_ready_alone"})
-OPENED_MODES = {
-    "session": (1, Mode.KEY_SHARE),
-    "run": (1, Mode.UPDATE),
-    "task": (2, Mode.UPDATE),
-}
 # These may leave rows of theirs unlocked: what is there already, or is not due.
 VAGUE = frozenset({"free_keys", "take_keys", "add_version", "add_task", "stamp_outbox"})
 EVERYTHING = (Access("*", (), Mode.UPDATE, True),)
@@ -269,9 +273,10 @@ def held_after(name: str, values: Sequence[Any], rows: Sequence[Sequence[Any]]) 
     """What the transaction holds because of a statement that has been run."""
     wanted = [one for one in accesses_of(name, values) if one.mode >= Mode.KEY_SHARE]
     if name == "open_turn":
-        return [_opened_row(kind, row) for kind, row in rows if kind in OPENED_MODES]
+        return _opened_rows(rows)
     if name in CLAIMS:
-        return [Access("task", tuple(row[RUN_WIDTH : RUN_WIDTH + 2]), Mode.UPDATE) for row in rows]
+        first = RUN_WIDTH + 1  # behind the run and its input
+        return [Access("task", tuple(row[first : first + 2]), Mode.UPDATE) for row in rows]
     if name not in LOCKED_ROWS:
         return wanted
     table, width = LOCKED_ROWS[name]
@@ -279,6 +284,14 @@ def held_after(name: str, values: Sequence[Any], rows: Sequence[Sequence[Any]]) 
     return [Access(table, tuple(row[:width]), mode) for row in rows]
 
 
-def _opened_row(kind: str, row: Sequence[Any]) -> Access:
-    width, mode = OPENED_MODES[kind]
-    return Access(kind, tuple(row[:width]), mode)
+def _opened_rows(rows: Sequence[Sequence[Any]]) -> list[Access]:
+    alive = rows[-1][-2]
+    return [
+        *(Access("session", (one,), Mode.KEY_SHARE) for one in (alive or "").split(",") if one),
+        *(Access("run", (row[0],), Mode.UPDATE) for row in rows if row[0]),
+        *(
+            Access("task", tuple(row[RUN_WIDTH : RUN_WIDTH + 2]), Mode.UPDATE)
+            for row in rows
+            if row[RUN_WIDTH]
+        ),
+    ]

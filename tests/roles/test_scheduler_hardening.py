@@ -13,12 +13,11 @@ import pytest
 from tests.roles.mill import Mill, Stream, a_chain, a_step, on_a_mill
 from tidemill.buses.memory import MemoryBus
 from tidemill.domain.events import Failed, Succeeded
-from tidemill.domain.identifiers import Lane, RunId
+from tidemill.domain.identifiers import RunId
 from tidemill.domain.task_run import TaskError
 from tidemill.domain.workflow import RetryPolicy, Source, Workflow
 from tidemill.engine import runs
 from tidemill.engine.plans import Plans
-from tidemill.ports.store import ReadyLane
 from tidemill.protocol.messages import (
     Assignments,
     Hello,
@@ -29,14 +28,12 @@ from tidemill.protocol.messages import (
 )
 from tidemill.runtime.system import SystemClock, SystemEntropy
 from tidemill.scheduler.admission import RESERVED_SECONDS
-from tidemill.scheduler.backlog import LATE_MAX, Backlog, LaneLook
 from tidemill.scheduler.config import SchedulerConfig
 from tidemill.scheduler.pacing import REST_SECONDS_MAX, Pace
 from tidemill.scheduler.service import Scheduler
 from tidemill.stores.postgres.store import PostgresStore
 
 SUSPECT_AT_ONCE = RetryPolicy(max_losses=1)
-LANE = ReadyLane(Lane("default", "default", 0), alone=False)
 
 
 async def a_suspect(mill: Mill) -> RunId:
@@ -243,41 +240,6 @@ async def test_queues_of_equal_priority_take_turns(mill: Mill) -> None:
     assert {order.count("a"), order.count("b")} == {5}
 
 
-def test_news_that_arrives_during_a_claim_is_not_forgotten() -> None:
-    backlog = Backlog()
-    backlog.note([LANE])
-    ((_, belief),) = backlog.lanes(alone=False)
-
-    backlog.note([LANE])
-    backlog.learn([LaneLook(lane=LANE, version=belief.version, floor=5, empty=True)])
-
-    assert backlog
-
-
-def test_a_lane_that_ran_empty_is_not_looked_through_from_its_beginning() -> None:
-    backlog = Backlog()
-    backlog.note([LANE])
-    ((_, belief),) = backlog.lanes(alone=False)
-
-    backlog.learn([LaneLook(lane=LANE, version=belief.version, floor=50_000, empty=True)])
-    backlog.note([LANE])
-
-    ((_, belief),) = backlog.lanes(alone=False)
-    assert belief.begin == 50_000 - LATE_MAX  # whoever got a place early may commit late
-
-
-def test_a_refresh_looks_at_a_lane_from_its_beginning() -> None:
-    backlog = Backlog()
-    backlog.note([LANE])
-    ((_, belief),) = backlog.lanes(alone=False)
-    backlog.learn([LaneLook(lane=LANE, version=belief.version, floor=50_000, empty=False)])
-
-    backlog.refresh([LANE], backlog.version)
-
-    ((_, belief),) = backlog.lanes(alone=False)
-    assert belief.begin == 0
-
-
 def test_whoever_looks_for_long_rests_for_long() -> None:
     assert _rest(0.001, 0.001) == 1.0
     assert _rest(0.05, 0.06) == 2.5
@@ -291,16 +253,6 @@ def test_a_single_slow_look_says_nothing() -> None:
 def _rest(*took: float) -> float:
     pace = Pace(1.0)
     return [pace.rest_after(seconds) for seconds in took][-1]
-
-
-def test_news_that_arrives_during_a_look_is_not_forgotten() -> None:
-    backlog = Backlog()
-    since = backlog.version
-
-    backlog.note([LANE])
-    backlog.refresh([], since)
-
-    assert backlog
 
 
 @on_a_mill

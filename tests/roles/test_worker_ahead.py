@@ -12,12 +12,21 @@ from tests.roles.worker_stage import Doing, Stage, Stream, a_token, an_assignmen
 from tidemill.domain.events import CancelConfirmed, Released, Succeeded
 from tidemill.protocol.messages import Cancels, Holdings, Outcomes
 from tidemill.runtime.system import SystemClock
-from tidemill.worker.ahead import AHEAD_MAX, LONG_SECONDS, REST_SECONDS, SHORT_SECONDS, Ahead, Pace
+from tidemill.worker.ahead import (
+    AHEAD_MAX,
+    AHEAD_PER_SLOT,
+    LONG_SECONDS,
+    REST_SECONDS,
+    SHORT_SECONDS,
+    Ahead,
+    Pace,
+)
 from tidemill.worker.config import WorkerConfig
 from tidemill.worker.crew import Crew
 from tidemill.worker.executor import Call
 
 SLOTS = 2
+WANTED = SLOTS * (1 + AHEAD_PER_SLOT)
 WARM_UP = 100
 """Where the positions of the tasks begin that make a worker brisk."""
 
@@ -47,21 +56,21 @@ async def brisk_worker(ahead_seconds: float = 5.0) -> AsyncIterator[Play]:
         for place in range(WARM_UP, WARM_UP + 64):  # enough to forget a hiccup of the machine
             stream.assign(an_assignment(place))
             await stream.outcome(place)
-        await stream.hear(Holdings, lambda message: message.slots == 4 * SLOTS)
+        await stream.hear(Holdings, lambda message: message.slots == WANTED)
         yield Play(stage, stream, gate, begun)
 
 
 async def test_a_worker_of_short_tasks_asks_for_more_and_begins_it_in_order() -> None:
     async with brisk_worker() as play:
-        play.stream.assign(*map(an_assignment, range(4 * SLOTS)))
-        await play.stream.hear(Holdings, lambda message: a_token(7) in message.held)
+        play.stream.assign(*map(an_assignment, range(WANTED)))
+        await play.stream.hear(Holdings, lambda message: a_token(WANTED - 1) in message.held)
         at_first = list(play.begun)
         play.gate.set()
 
-        last = await play.stream.outcome(4 * SLOTS - 1)
+        last = await play.stream.outcome(WANTED - 1)
 
     assert at_first == [0, 1]
-    assert play.begun == list(range(8))
+    assert play.begun == list(range(WANTED))
     assert last.report == Succeeded(1, None)
 
 
@@ -82,12 +91,12 @@ async def test_what_finds_no_slot_soon_goes_back_after_the_lower_number_was_told
 
 async def test_more_than_was_asked_for_goes_back_at_once() -> None:
     async with brisk_worker() as play:
-        play.stream.assign(*map(an_assignment, range(4 * SLOTS + 1)))
-        outcome = await play.stream.outcome(4 * SLOTS)
+        play.stream.assign(*map(an_assignment, range(WANTED + 1)))
+        outcome = await play.stream.outcome(WANTED)
         held = await play.stream.hear(Holdings, lambda message: a_token(0) in message.held)
 
     assert outcome.report == Released(1)
-    assert a_token(4 * SLOTS - 1) in held.held
+    assert a_token(WANTED - 1) in held.held
 
 
 async def test_what_waits_is_cancelled_at_once() -> None:
@@ -128,7 +137,7 @@ async def test_what_waits_is_kept_over_a_reconnect_or_dropped_without_a_word() -
         play.gate.set()
         await again.outcome(2)
 
-    assert (hello.slots, told.slots) == (SLOTS, 4 * SLOTS)
+    assert (hello.slots, told.slots) == (SLOTS, WANTED)
     assert play.begun == [0, 1, 2]
 
 
@@ -184,7 +193,7 @@ async def test_a_crew_is_not_idle_while_something_waits_for_code_that_was_abando
     crew.abandon([a_token(0)])
     crew.take([an_assignment(1)])
 
-    assert (crew.wanted, crew.attempts, crew.idle.is_set()) == (4, (), False)
+    assert (crew.wanted, crew.attempts, crew.idle.is_set()) == (1 + AHEAD_PER_SLOT, (), False)
     gate.set()
     await crew.idle.wait()
     assert a_token(1) in crew.ledger
@@ -211,7 +220,7 @@ def test_a_brisk_worker_stays_so_until_its_tasks_are_clearly_longer() -> None:
 
     seen = []
     for _ in range(200):
-        pace.note(0.008, now=0.0)
+        pace.note(0.006, now=0.0)
         seen.append(pace.brisk)
     pace.note(1.0, now=0.0)
 
@@ -230,7 +239,9 @@ def test_a_worker_that_handed_something_back_rests() -> None:
     assert (resting, pace.brisk) == (False, True)
 
 
-@pytest.mark.parametrize(("slots", "wanted"), [(1, 3), (64, AHEAD_MAX), (1_000, AHEAD_MAX)])
+@pytest.mark.parametrize(
+    ("slots", "wanted"), [(1, AHEAD_PER_SLOT), (64, AHEAD_MAX), (1_000, AHEAD_MAX)]
+)
 def test_how_much_is_taken_ahead_is_bounded(slots: int, wanted: int) -> None:
     ahead = Ahead(slots, 0.05, SystemClock(), on_late=lambda: None)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -13,6 +15,7 @@ from tests.roles.worker_stage import Doing, a_token, an_assignment, on_stage
 from tidemill.domain.events import CancelConfirmed, Failed, Released, Succeeded
 from tidemill.domain.identifiers import RunId, Token
 from tidemill.protocol.messages import Cancels, Goodbye, Holdings
+from tidemill.sdk.context import Voice
 from tidemill.worker.executor import Call
 from tidemill.worker.shift import Departure
 from tidemill.worker.slots import Slots
@@ -257,3 +260,22 @@ def test_a_worker_is_worn_out_when_a_quarter_of_its_slots_are_stuck(
         slots.mark_stuck(token)
 
     assert (slots.worn_out, slots.usable) == (worn_out, total - stuck)
+
+
+async def test_an_attempt_that_has_ended_leaves_nothing_to_the_collector_of_cycles() -> None:
+    seen: list[weakref.ref[Voice]] = []
+
+    async def look(call: Call) -> None:
+        seen.append(weakref.ref(call.context.voice))
+
+    gc.disable()
+    try:
+        async with on_stage(look) as (stage, _):
+            stream = await stage.welcome()
+            stream.assign(an_assignment())
+            await stream.outcome()
+            await asyncio.sleep(0)
+
+            assert [one() for one in seen] == [None]
+    finally:
+        gc.enable()

@@ -11,7 +11,13 @@ from collections.abc import Iterator
 import pytest
 
 from tidemill.runtime.loops import run_serving
-from tidemill.runtime.tuning import SWITCH_SECONDS, YOUNG_OBJECTS_MAX, forget_what_stays, settle_in
+from tidemill.runtime.tuning import (
+    SWITCH_SECONDS,
+    USER_OBJECTS_MAX,
+    YOUNG_OBJECTS_MAX,
+    settle_in,
+    settle_in_beside_user_code,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -33,12 +39,12 @@ def test_a_serving_process_spares_the_collector_what_stays() -> None:
     assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS)
 
 
-def test_how_often_the_garbage_of_user_code_is_collected_stays_as_it_is() -> None:
-    before = gc.get_threshold()
+def test_a_worker_collects_the_garbage_of_user_code_more_often_than_servers_do() -> None:
+    settle_in_beside_user_code()
 
-    forget_what_stays()
-
-    assert gc.get_threshold() == before
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 0
+    assert gc.get_threshold()[0] == USER_OBJECTS_MAX < YOUNG_OBJECTS_MAX
 
 
 def test_whoever_embeds_roles_has_grpc_leave_forks_alone() -> None:

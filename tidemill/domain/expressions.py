@@ -50,9 +50,12 @@ class Compiled(msgspec.Struct, frozen=True):
     text: str
     tree: Node
     creates: bool
+    fields: tuple[str, ...] | None  # of a path that names nothing but fields, as most do
 
     def evaluate(self, data: Any, *, steps_max: int = EVALUATION_STEPS_MAX) -> Any:
         """The value over JSON data, null where nothing is found; EvaluationFailed past a limit."""
+        if self.fields is not None and len(self.fields) < steps_max:
+            return _walk(self.fields, data)
         interpreter = _MeteredInterpreter(steps_max)
         try:
             value = interpreter.visit(self.tree, data)
@@ -79,12 +82,29 @@ def compile_expression(text: str) -> Compiled:
             raise BadExpression(_TOO_DEEP)
         kinds.add(node["type"])
         _check_node(text, node)
-    return Compiled(text, tree, not kinds.isdisjoint(_CREATORS))
+    return Compiled(text, tree, not kinds.isdisjoint(_CREATORS), _fields(tree))
 
 
 def root_names(compiled: Compiled) -> frozenset[str] | None:
     """The fields that an expression reads from the top of its data; None when it may read all."""
     return _roots(compiled.tree)
+
+
+def _fields(node: Node) -> tuple[str, ...] | None:
+    if node["type"] == "field":
+        return (node["value"],)
+    if node["type"] != "subexpression":
+        return None
+    parts = [_fields(child) for child in node["children"]]
+    return None if None in parts else tuple(name for part in parts for name in part or ())
+
+
+def _walk(fields: tuple[str, ...], data: Any) -> Any:
+    for name in fields:
+        if not isinstance(data, dict):
+            return None
+        data = data.get(name)
+    return data
 
 
 _TOO_DEEP = f"is nested too deeply, at most {EXPRESSION_DEPTH_MAX} levels are allowed"

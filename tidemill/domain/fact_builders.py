@@ -33,38 +33,41 @@ FACT_OF_RUN_STATE = {
 def run_fact(run: Run, kind: FactType, now: Moment) -> Fact:
     """A fact about the run itself."""
     return Fact(
-        type=kind,
-        namespace=run.namespace,
-        run_id=run.id,
-        workflow=run.workflow,
-        at=now,
-        state=run.state,
-        generation=run.generation,
+        kind,
+        run.namespace,
+        run.id,
+        run.workflow,
+        now,
+        run.state,
+        run.generation,
         reason=run.reason or run.stop,
     )
 
 
 def task_fact(run: Run, node: Node, before: TaskRun, after: TaskRun, now: Moment) -> Fact:
     """The fact that tells how a task changed its state."""
-    lost = after.losses > before.losses and after.state is TaskState.READY
+    state = after.state
+    ready = state is TaskState.READY
+    lost = ready and after.losses > before.losses
+    # In the order of the fields: by their names it would take four times as long.
     return Fact(
-        type=FactType.TASK_RETRYING if lost else _FACT_OF_STATE[after.state],
-        namespace=after.namespace,
-        run_id=after.run_id,
-        workflow=run.workflow,
-        at=now,
-        state=after.state,
-        generation=run.generation,
-        task=node.id,
-        position=after.position,
-        epoch=after.epoch,
-        attempt=after.attempt,
-        failures=after.failures,
-        losses=after.losses,
-        reason=after.reason,
-        error=_error_text(after),
-        executor=node.spec.executor if after.state is TaskState.READY else None,
-        started_at=after.started_at if after.state in ENDED else None,
+        FactType.TASK_RETRYING if lost else _FACT_OF_STATE[state],
+        after.namespace,
+        after.run_id,
+        run.workflow,
+        now,
+        state,
+        run.generation,
+        node.id,
+        after.position,
+        after.epoch,
+        after.attempt,
+        after.failures,
+        after.losses,
+        after.reason,
+        _error_text(after),
+        node.spec.executor if ready else None,  # executor
+        after.started_at if state in ENDED else None,  # started_at
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -40,7 +40,7 @@ def _prepared(schema: Mapping[str, Any], value: Any) -> tuple[Any, bytes]:
         _refuse_any([Problem(path="input", message=text, code="WRONG_TYPE")])
     filled = with_defaults(schema, given, schema) if schema else given
     data = _encoder.encode(filled)
-    _refuse_any(_size_problems(len(data)))
+    _refuse_oversize(len(data))
     if schema:
         errors = compiled_schema(schema).iter_errors(filled)
         _refuse_any(each for error in errors for each in schema_problems(error, schema, ("input",)))
@@ -53,16 +53,16 @@ def _refuse_large(value: Any) -> None:
         size = len(msgspec.json.encode(value))
     except (TypeError, ValueError, OverflowError, RecursionError):
         return
-    _refuse_any(_size_problems(size))
+    _refuse_oversize(size)
 
 
-def _size_problems(size: int) -> Iterator[Problem]:
+def _refuse_oversize(size: int) -> None:
     if size > INPUT_BYTES_MAX:
         text = (
             f"has {size:,} bytes as JSON, at most {INPUT_BYTES_MAX:,} are allowed: "
             "keep large data elsewhere and pass its address"
         )
-        yield Problem(path="input", message=text, code="TOO_LARGE")
+        raise InvalidInput([Problem(path="input", message=text, code="TOO_LARGE")])
 
 
 def _refuse_any(problems: Iterable[Problem]) -> None:

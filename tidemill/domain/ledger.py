@@ -40,21 +40,36 @@ STOPPABLE = (TaskState.PENDING, TaskState.READY, TaskState.BACKOFF, TaskState.RU
 """What a run that is being stopped still has to stop."""
 
 
+class Journal:
+    """What ledgers add rather than change; those of one turn share one. Each run's in order."""
+
+    def __init__(self) -> None:
+        self.new_tasks: list[TaskRun] = []
+        self.results: list[tuple[TaskKey, bytes]] = []
+        self.attempts: list[Attempt] = []
+        self.facts: list[Fact] = []
+
+
 class Ledger:
     """One run, the rows of it that a turn has locked, and what the turn changes in them."""
 
     def __init__(
-        self, run: Run, plan: Plan, now: Moment, chance: Callable[[], float], rows_max: int
+        self,
+        run: Run,
+        plan: Plan,
+        now: Moment,
+        chance: Callable[[], float],
+        rows_max: int,
+        journal: Journal,
     ) -> None:
         self.run = run
         self.plan = plan
         self.now = now
         self.rows_left = rows_max
-        self.results: list[tuple[TaskKey, bytes]] = []
-        self.attempts: list[Attempt] = []
-        self.facts: list[Fact] = []
-        self.new_tasks: list[TaskRun] = []
+        self.journal = journal
         self._chance = chance
+        self._unfolds = False  # writes new tasks
+        self._readies = False  # has made a task READY
         self._stored_run = run
         self._tasks: dict[int, TaskRun] = {}
         self._changed: set[int] = set()
@@ -110,7 +125,7 @@ class Ledger:
 
         None of a run that is being stopped: they are cancelled soon, if not in this turn.
         """
-        if self.is_stopping or not self._changed:
+        if not self._readies or self.is_stopping:
             return []
         return [
             task
@@ -142,7 +157,7 @@ class Ledger:
     def unfinished(self) -> bool:
         """Whether another turn must go on with this run at once."""
         # Rows that this turn writes cannot be told or stopped before the next one.
-        writing = self.run.state is RunState.PENDING or bool(self.new_tasks)
+        writing = self.run.state is RunState.PENDING or self._unfolds
         telling = self.has_to_tell or self._more_to_tell
         return writing or telling or self._more_to_stop or self.run.swept is not None
 
@@ -157,7 +172,7 @@ class Ledger:
         if move is None:
             return False
         if isinstance(event, Succeeded) and event.result is not None:
-            self.results.append((task.key, event.result))
+            self.journal.results.append((task.key, event.result))
         self._record(task, move)
         return True
 
@@ -205,7 +220,8 @@ class Ledger:
         assert self.run.state is RunState.PENDING
         first = self.run.next_position
         nodes = self.plan.nodes[first : first + self.rows_left]
-        self.new_tasks += [new_task(self.run, node) for node in nodes]
+        self.journal.new_tasks += [new_task(self.run, node) for node in nodes]
+        self._unfolds = bool(nodes)
         self.rows_left -= len(nodes)
         self.run = msgspec.structs.replace(self.run, next_position=first + len(nodes))
         if self.run.next_position == len(self.plan.nodes):
@@ -252,10 +268,12 @@ class Ledger:
         self._tasks[after.position] = after
         self._changed.add(after.position)
         if move.attempt is not None:
-            self.attempts.append(move.attempt)
+            self.journal.attempts.append(move.attempt)
+        if after.state is TaskState.READY:
+            self._readies = True
         if after.state is not before.state:
             node = self.plan.nodes[after.node]
-            self.facts.append(task_fact(self.run, node, before, after, self.now))
+            self.journal.facts.append(task_fact(self.run, node, before, after, self.now))
         if after.state is TaskState.FAILED and self.plan.workflow.on_failure == "stop":
             self.stop(Reason.TASK_FAILED)
 
@@ -338,7 +356,7 @@ class Ledger:
                     yield child
 
     def _tell_run(self, kind: FactType) -> None:
-        self.facts.append(run_fact(self.run, kind, self.now))
+        self.journal.facts.append(run_fact(self.run, kind, self.now))
 
 
 def new_task(run: Run, node: Node) -> TaskRun:

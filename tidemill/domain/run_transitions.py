@@ -46,6 +46,8 @@ RunEvent: TypeAlias = Unfolded | StopAsked | PauseAsked | ResumeAsked | AllEnded
 def advance_run(run: Run, event: RunEvent, now: Moment) -> Run:
     """Let `event` happen to `run`. The only place where the state of a run changes."""
     match run.state, event:
+        case RunState.RUNNING, AllEnded():
+            return _ended(run, now)
         case RunState.PENDING, Unfolded():
             return msgspec.structs.replace(run, state=RunState.RUNNING, told=0, started_at=now)
         case _, StopAsked() if run.state in RUN_ENDED or run.stop is not None:
@@ -68,8 +70,7 @@ def advance_run(run: Run, event: RunEvent, now: Moment) -> Run:
             return run  # repeating it is not an error
         case RunState.PAUSED, AllEnded() | RunReopened() if run.started_at is None:
             raise IllegalTransition(f"run {run.id}: its tasks are not all written yet")
-        case ((RunState.RUNNING | RunState.PAUSED), AllEnded()):
-            assert run.open == 0, "a run ends after its last task"
+        case RunState.PAUSED, AllEnded():
             return _ended(run, now)
         case (
             (RunState.RUNNING | RunState.PAUSED | RunState.FAILED | RunState.CANCELLED),
@@ -102,6 +103,7 @@ def _reopened(run: Run, due_at: Moment | None) -> Run:
 
 
 def _ended(run: Run, now: Moment) -> Run:
+    assert run.open == 0, "a run ends after its last task"
     state, why = _ending(run)
     return msgspec.structs.replace(
         run,

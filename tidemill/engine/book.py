@@ -12,9 +12,9 @@ from itertools import islice
 from tidemill.domain.errors import MalformedRun
 from tidemill.domain.facts import Fact, encode_facts
 from tidemill.domain.identifiers import Moment, RunId, TaskKey
-from tidemill.domain.ledger import STOPPABLE, Ledger
+from tidemill.domain.ledger import STOPPABLE, Journal, Ledger
 from tidemill.domain.run import Run, RunState
-from tidemill.domain.task_run import Attempt, TaskRun
+from tidemill.domain.task_run import TaskRun
 from tidemill.engine.plans import Plans
 from tidemill.ports.store import Changes, TaskResult, Transaction
 
@@ -36,6 +36,7 @@ class Book:
         self.ledgers: dict[RunId, Ledger] = {}
         self.locked: set[RunId] = set()
         self.changed: list[TaskRun] = []  # the tasks that were written
+        self._journal = Journal()
         self._tx = tx
         self._plans = plans
         self._chance = chance
@@ -91,27 +92,20 @@ class Book:
 
     async def write(self) -> None:
         """Write everything that changed, facts last."""
-        new_tasks = list[TaskRun]()
+        attempts, facts = self._journal.attempts, self._journal.facts
         tasks = self.changed
         runs = list[Run]()
-        results = list[TaskResult]()
-        attempts = list[Attempt]()
-        facts = list[Fact]()
         for ledger in self.ledgers.values():
-            new_tasks += ledger.new_tasks
             tasks += ledger.changed_tasks()
-            attempts += ledger.attempts
-            facts += ledger.facts
-            results += [TaskResult(*result) for result in ledger.results]
             run = ledger.changed_run()
             if run is not None:
                 runs.append(run)
         await self._tx.write(
             Changes(
-                new_tasks=new_tasks,
+                new_tasks=self._journal.new_tasks,
                 tasks=tasks[:STATEMENT_ROWS_MAX],
                 runs=runs,
-                results=results,
+                results=[TaskResult(*result) for result in self._journal.results],
                 attempts=attempts[:STATEMENT_ROWS_MAX],
                 facts=_encoded(facts[:STATEMENT_ROWS_MAX]),
             )
@@ -129,7 +123,9 @@ class Book:
             if run.version_id in broken:
                 raise MalformedRun(run.id, broken[run.version_id])
             plan = plans[run.version_id]
-            self.ledgers[run.id] = Ledger(run, plan, self.now, self._chance, self._rows_max)
+            self.ledgers[run.id] = Ledger(
+                run, plan, self.now, self._chance, self._rows_max, self._journal
+            )
 
     def supply(self, tasks: Iterable[TaskRun]) -> None:
         """Hand locked rows to their ledgers."""

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from tidemill.domain.errors import Conflict, TidemillError, Unavailable
 from tidemill.domain.fact_builders import run_fact
-from tidemill.domain.facts import Fact, FactType, encode_facts
+from tidemill.domain.facts import AlikeFacts, FactType, joined_facts
 from tidemill.domain.identifiers import SECOND, Lane, Moment, RunId
-from tidemill.domain.ledger import Ledger
+from tidemill.domain.ledger import Journal, Ledger
 from tidemill.domain.run import Run, RunKind, RunState
 from tidemill.domain.task_run import TaskRun, TaskState
 from tidemill.engine.preparing import COMMIT_ROWS_MAX, Shape, Start
 from tidemill.engine.retrying import retrying
 from tidemill.ports.bus import Hint
-from tidemill.ports.rows import NewRun, StartKey, Version
+from tidemill.ports.rows import Beginning, StartKey, Template, Version
 from tidemill.ports.store import Store, Transaction
 
 _replace = msgspec.structs.replace
@@ -153,33 +153,47 @@ def _held(one: Start, wished: StartKey, holder: StartKey, now: Moment) -> Outcom
     return Started(holder.run_id, False)
 
 
-class _Beginning(NamedTuple):
+class _Shared(NamedTuple):
     """What every run of a shape begins with at one moment, but for its own id."""
 
     run: Run
     tasks: list[TaskRun]
-    facts: list[Fact]
+    facts: AlikeFacts
 
 
 async def _write_runs(tx: Transaction, starts: Sequence[Start], now: Moment) -> set[Lane]:
-    beginnings: dict[int, _Beginning] = {}
-    runs: list[NewRun] = []
-    tasks: list[TaskRun] = []
-    facts: list[Fact] = []
-    for one in starts:
-        begun = beginnings.get(id(one.shape))
-        if begun is None:
-            begun = beginnings[id(one.shape)] = _begin(one.shape, now)
-        run_id = one.run_id
-        run = _replace(begun.run, id=run_id, kind=one.kind, key=one.key, labels=one.labels)
-        runs.append(NewRun(run=run, input=one.input))
-        tasks += [_replace(task, run_id=run_id) for task in begun.tasks]
-        facts += [_replace(fact, run_id=run_id) for fact in begun.facts]
-    await tx.runs.add(runs)
-    await tx.tasks.add(tasks)
-    if facts:
-        await tx.outbox.append(encode_facts(facts))
-    return {lane for begun in beginnings.values() for lane in _ready_lanes(begun.tasks)}
+    if not starts:
+        return set()
+    shared = {id(one.shape): one.shape for one in starts}
+    begun = {key: _begin(shape, now) for key, shape in shared.items()}
+    templates = _Templates(begun)
+    await tx.begin(
+        templates.all,
+        [Beginning(one.run_id, templates.number(one), one.key, one.input) for one in starts],
+    )
+    await tx.outbox.append(
+        joined_facts([begun[id(one.shape)].facts.of(one.run_id) for one in starts])
+    )
+    return {lane for one in begun.values() for lane in _ready_lanes(one.tasks)}
+
+
+class _Templates:
+    """What is the same for several runs: shape, kind and labels."""
+
+    def __init__(self, shared: Mapping[int, _Shared]) -> None:
+        self.all: list[Template] = []
+        self._shared = shared
+        self._numbers: dict[tuple[object, ...], int] = {}
+
+    def number(self, one: Start) -> int:
+        """Which of them a run begins with."""
+        key = (id(one.shape), one.kind, *one.labels.items())
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.all)
+            run, tasks, _ = self._shared[id(one.shape)]
+            self.all.append(Template(_replace(run, kind=one.kind, labels=one.labels), tasks))
+        return number
 
 
 def _ready_lanes(tasks: Sequence[TaskRun]) -> set[Lane]:
@@ -190,10 +204,10 @@ def _ready_lanes(tasks: Sequence[TaskRun]) -> set[Lane]:
     }
 
 
-def _begin(shape: Shape, now: Moment) -> _Beginning:
+def _begin(shape: Shape, now: Moment) -> _Shared:
     run = _new_run(shape, now)
     if shape.is_large:
-        return _Beginning(run, [], [run_fact(run, FactType.WORKFLOW_ACCEPTED, now)])
+        return _Shared(run, [], AlikeFacts([run_fact(run, FactType.WORKFLOW_ACCEPTED, now)]))
     return _unfolded(run, shape, now)
 
 
@@ -213,15 +227,17 @@ def _new_run(shape: Shape, now: Moment) -> Run:
     )
 
 
-def _unfolded(run: Run, shape: Shape, now: Moment) -> _Beginning:
+def _unfolded(run: Run, shape: Shape, now: Moment) -> _Shared:
     """A small run goes straight to RUNNING with all its tasks, its roots READY."""
     plan = shape.plan
     # Telling counts edges, and a cascade may run down all of them.
     edges = sum(len(node.parents) for node in plan.nodes)
-    ledger = Ledger(run, plan, now, lambda: 0.5, rows_max=2 * len(plan.nodes) + edges)
+    journal = Journal()
+    ledger = Ledger(run, plan, now, lambda: 0.5, 2 * len(plan.nodes) + edges, journal)
     ledger.unfold()
-    ledger.supply(ledger.new_tasks)
+    ledger.supply(journal.new_tasks)
     ledger.tell()
     ledger.settle()
     tasks = (ledger.task(node.index) for node in plan.nodes)
-    return _Beginning(ledger.run, [task for task in tasks if task is not None], ledger.facts)
+    written = [task for task in tasks if task is not None]
+    return _Shared(ledger.run, written, AlikeFacts(journal.facts))

@@ -19,6 +19,22 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     input: bytes
 
 
+class Template(NamedTuple):
+    """What many runs have in common when they begin: all but their ids, keys and inputs."""
+
+    run: Run
+    tasks: Sequence[TaskRun]
+
+
+class Beginning(NamedTuple):
+    """A run about to be stored with its tasks, its input as JSON."""
+
+    run_id: RunId
+    template: int  # which of those that come along
+    key: str | None
+    input: bytes
+
+
 class Version(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An immutable definition, known by the hash of its content."""
 

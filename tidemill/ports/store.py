@@ -17,6 +17,7 @@ from tidemill.domain.task_run import Attempt, TaskRun, TaskState
 from tidemill.ports.identity import IdentityReader, IdentityTables
 from tidemill.ports.reading import Payloads, Reader, Watch
 from tidemill.ports.rows import (
+    Beginning,
     Changes,
     Claim,
     DueTask,
@@ -32,6 +33,7 @@ from tidemill.ports.rows import (
     Session,
     StartKey,
     TaskResult,
+    Template,
     Version,
     WorkflowRow,
 )
@@ -255,6 +257,9 @@ class Transaction(Protocol):
         The same as three verbs, in as few round trips as the database allows.
         """
 
+    async def begin(self, templates: Sequence[Template], runs: Sequence[Beginning]) -> None:
+        """Insert new runs with their tasks, in the order given."""
+
     async def write(self, changes: Changes) -> None:
         """Save and add it all, as the verbs of the tables do, facts last."""
 
@@ -297,6 +302,7 @@ class Store(Protocol):
 
 __all__ = [
     "FORMAT_MAX",
+    "Beginning",
     "Changes",
     "Claim",
     "DefinitionTable",
@@ -322,6 +328,7 @@ __all__ = [
     "Store",
     "TaskResult",
     "TaskTable",
+    "Template",
     "Transaction",
     "Version",
     "Watch",

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import socket
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
@@ -202,6 +203,12 @@ class Embedded:
         if ownership is not None:
             await self._inherit()
         await self._start_roles(folder)
+        if listener is not None or ownership is not None:
+            await self._serve(listener, ownership, folder)
+
+    async def _serve(
+        self, listener: socket.socket | None, ownership: Ownership | None, folder: Path
+    ) -> None:
         from tidemill.runtime.front import Front  # while the workers start, not before
 
         front = Front(self.parts, self.standing.look)

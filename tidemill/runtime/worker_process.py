@@ -27,7 +27,7 @@ from tidemill.runtime.reaching import Reach, Unreachable
 from tidemill.runtime.setting_kinds import shown
 from tidemill.runtime.settings import Settings
 from tidemill.runtime.system import SystemClock, SystemEntropy
-from tidemill.runtime.tuning import forget_what_stays
+from tidemill.runtime.tuning import settle_in_beside_user_code
 from tidemill.runtime.worker_parts import Way, employ, make_way, worker_config
 from tidemill.worker.broker_worker import BrokerWorker
 from tidemill.worker.capture import capture_output
@@ -60,7 +60,7 @@ def main(settings: Settings) -> NoReturn:
     except (ImportFailed, InvalidInput) as error:
         _leave(USAGE, str(error))
     process = _Process(settings, workshop, executors, supervised)
-    forget_what_stays()
+    settle_in_beside_user_code()
     run_serving(process.serve(way, config))
     raise AssertionError("a worker leaves from inside its loop")
 

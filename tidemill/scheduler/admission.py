@@ -1,8 +1,11 @@
 """Admission: which READY tasks get which free slots. The one step through which every grant goes.
 
-Tasks made READY in this very transaction are granted at once, in the same write, unless something
-of equal or higher standing waits for the same workers. What slots remain are filled from the
-store, lane by lane, highest priority first.
+Tasks made READY in this very transaction are granted at once, in the same write, when nothing of
+equal or higher standing waits for the same workers. When something of equal standing does, a run
+keeps the very slots that its ended tasks held for the tasks that follow them: what was begun is
+brought to its end, without a row written and read again for every step. Of those that a lane could
+fill, one in eight is never kept, nor is a single one, so that whoever waits gets on. What slots
+remain are filled from the store, lane by lane, highest priority first.
 
 A task that has lost several sessions is suspected to kill its worker. It waits on hold and is
 granted only to an idle worker, which then gets nothing else: if it kills again, it dies alone.
@@ -11,7 +14,7 @@ When no worker is idle, one is reserved and gets nothing more until it is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -24,6 +27,9 @@ from tidemill.ports.store import ReadyLane, Transaction
 from tidemill.scheduler.backlog import Backlog, Belief, LaneLook
 from tidemill.scheduler.pools import Pool
 from tidemill.scheduler.sessions import AttachedSession
+
+NOT_KEPT = 8
+"""Of so many free slots, or fewer, one goes to who has waited for longest."""
 
 RESERVED_SECONDS = 15.0
 """How long a busy worker is kept free of new work for a suspect; it may not become idle in time."""
@@ -83,6 +89,11 @@ class Seats:
             session.promised -= slots
         self._promised = []
 
+    def keepable(self, lane: Lane) -> int:
+        """How many slots for tasks of a lane may stay with the runs whose tasks ended in them."""
+        free = self.count(lane)
+        return free - -(-free // NOT_KEPT)
+
     def count(self, lane: Lane) -> int:
         """Free slots for tasks of a lane."""
         return sum(self._room(session, lane) for session in self.serving(lane))
@@ -95,12 +106,16 @@ class Seats:
         best = serving[0]
         if len(serving) > 1:
             best = max(serving, key=lambda one: self._room(one, lane))
-        if self._room(best, lane) <= 0:
-            return None
-        self._free[best.id] -= 1
-        self._taken[best.id] += 1
-        self._idle.discard(best.id)
-        return best
+        return self._take(best, lane)
+
+    def take_again(self, lane: Lane, holders: list[SessionId]) -> Holder | None:
+        """The slot of a task that ended at one of these, for a task of the lane; it is struck."""
+        serving = {one.id: one for one in self.serving(lane)} if holders else {}
+        for place, holder_id in enumerate(holders):
+            if holder_id in serving:
+                del holders[place]
+                return self._take(serving[holder_id], lane)
+        return None
 
     def give_back(self, session: Holder) -> None:
         """Return a slot that was taken for nothing."""
@@ -124,6 +139,14 @@ class Seats:
             found = [one for one in self._sessions if one.serves(*place)]
             self._serving_by_place[place] = found
         return self._serving_by_place[place]
+
+    def _take(self, holder: Holder, lane: Lane) -> Holder | None:
+        if self._room(holder, lane) <= 0:
+            return None
+        self._free[holder.id] -= 1
+        self._taken[holder.id] += 1
+        self._idle.discard(holder.id)
+        return holder
 
     def _room(self, holder: Holder, lane: Lane) -> int:
         """Free slots for the lane; of a pool, those of the workers that offer what it needs."""
@@ -152,33 +175,54 @@ class Admission:
         self._seats = seats
         self._backlog = backlog
         self._claims_left = claims_max
-        self._behind: dict[Lane, bool] = {}
+        self._rivals: dict[Lane, int | None] = {}
+        self._keepable: dict[Lane, int] = {}
 
-    async def admit(self) -> None:
-        """Grant what can be granted."""
+    async def admit(self, freed: Mapping[RunId, list[SessionId]]) -> None:
+        """Grant what can be granted; runs may keep the slots in which tasks of theirs ended."""
         await self._admit_suspects()
-        self._admit_fresh()
+        self._admit_fresh(freed)
         await self._admit_waiting()
 
-    def _admit_fresh(self) -> None:
+    def _admit_fresh(self, freed: Mapping[RunId, list[SessionId]]) -> None:
         fresh = [task for ledger in self._book.ledgers.values() for task in ledger.ready_tasks()]
         for task in sorted(fresh, key=lambda task: -task.priority):
             lane = lane_of(task)
-            session = None if self._is_behind(lane) else self._seats.take(lane)
+            rival = self._rival(lane)
+            if rival is None:
+                session = self._seats.take(lane)
+            elif rival == lane.priority:
+                session = self._keep(lane, freed.get(task.run_id, []))
+            else:
+                session = None
             if session is None:
                 self.waiting.add(ReadyLane(lane, alone=False))
             else:
                 self._grant(task, session)
 
-    def _is_behind(self, lane: Lane) -> bool:
-        """Whether something of equal or higher standing waits for the same workers."""
-        if lane not in self._behind:
+    def _keep(self, lane: Lane, holders: list[SessionId]) -> Holder | None:
+        """A slot that a run may keep although others wait for it."""
+        if lane not in self._keepable:
+            self._keepable[lane] = self._seats.keepable(lane)
+        session = self._seats.take_again(lane, holders) if self._keepable[lane] > 0 else None
+        if session is not None:
+            self._keepable[lane] -= 1
+        return session
+
+    def _rival(self, lane: Lane) -> int | None:
+        """The highest priority, this one or above, that waits for the same workers; None if none
+        does.
+        """
+        if lane not in self._rivals:
             others = self._backlog.before(lane)
             mine = {one.id for one in self._seats.serving(lane)} if others else set()
-            self._behind[lane] = any(
-                one.id in mine for other in others for one in self._seats.serving(other)
+            found = (
+                other.priority
+                for other in others
+                if any(one.id in mine for one in self._seats.serving(other))
             )
-        return self._behind[lane]
+            self._rivals[lane] = max(found, default=None)
+        return self._rivals[lane]
 
     async def _admit_waiting(self) -> None:
         claimed: list[tuple[TaskRun, Holder]] = []
@@ -216,9 +260,11 @@ class Admission:
         self._claims_left -= len(claim.tasks)
         empty = len(claim.tasks) < limit
         self.claimed.update(task.run_id for task in claim.tasks)
-        self.looks.append(
-            LaneLook(lane=ready, version=belief.version, floor=claim.floor, empty=empty)
+        look = LaneLook(
+            lane=ready, version=belief.version, begin=belief.begin, floor=claim.floor, empty=empty
         )
+        self.looks.append(look)
+        self._backlog.pass_by(look)
         return claim.tasks
 
     def _grant_claimed(self, claimed: Sequence[tuple[TaskRun, Holder]]) -> None:

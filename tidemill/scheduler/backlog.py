@@ -29,6 +29,7 @@ class LaneLook(msgspec.Struct, frozen=True, kw_only=True):
 
     lane: ReadyLane
     version: int
+    begin: int
     floor: int
     empty: bool
 
@@ -84,6 +85,21 @@ class Backlog:
             before = self._lanes.get(lane) or self._left.pop(lane, Belief(0))
             self._lanes[lane] = Belief(self._version, before.floor, before.served, news=True)
 
+    def pass_by(self, look: LaneLook) -> None:
+        """Let other claims begin behind one that is not committed yet: what it has is locked."""
+        belief = self._lanes.get(look.lane)
+        if belief is not None and belief.version == look.version:
+            floor = max(belief.floor, look.floor)
+            self._lanes[look.lane] = msgspec.structs.replace(belief, floor=floor)
+
+    def look_again(self, looks: Iterable[LaneLook]) -> None:
+        """Claims are undone: begin where they began, whatever others find behind them."""
+        for look in looks:
+            self._version += 1
+            before = self._lanes.get(look.lane) or self._left.pop(look.lane, Belief(0))
+            floor = min(before.floor, look.begin)
+            self._lanes[look.lane] = Belief(self._version, floor, before.served, news=True)
+
     def learn(self, looks: Iterable[LaneLook]) -> None:
         """Take over what claims have found, once their transaction is committed.
 
@@ -95,7 +111,9 @@ class Backlog:
                 continue
             self._looks += 1
             if belief.version != look.version:
-                floor = max(belief.floor, look.floor)
+                # A floor below where the claim began was set since, by a refresh or an undoing.
+                passed = belief.floor >= look.begin
+                floor = max(belief.floor, look.floor) if passed else belief.floor
                 self._lanes[look.lane] = Belief(belief.version, floor, self._looks, news=True)
             elif look.empty:
                 del self._lanes[look.lane]

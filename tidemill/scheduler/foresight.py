@@ -40,5 +40,5 @@ class Foresight:
 
     def forget(self, keys: Iterable[TaskKey]) -> None:
         """They have ended, and will not be heard of again."""
-        for key in keys:
+        for key in keys if self._children else ():
             self._children.pop(key, None)

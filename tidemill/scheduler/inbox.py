@@ -110,13 +110,16 @@ class Inbox:
     def take(self, items_max: int) -> list[Item]:
         """The next batch; its runs are ours alone until it is `done`."""
         batch: list[Item] = []
+        runs: set[RunId] = set()
         while self._items and len(batch) < items_max:
             item = self._items.popleft()
-            if item.run_id in self._busy:
-                self._behind.setdefault(item.run_id, []).append(item)
+            run_id = item.run_id
+            if run_id in self._busy:
+                self._behind.setdefault(run_id, []).append(item)
             else:
                 batch.append(item)
-        self._busy.update(item.run_id for item in batch)
+                runs.add(run_id)
+        self._busy |= runs
         self._runs.difference_update(item.run_id for item in batch if isinstance(item, RunItem))
         self._make_room()
         return batch

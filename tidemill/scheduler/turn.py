@@ -20,7 +20,7 @@ from tidemill.domain.events import Bound, Due, Lost, Released
 from tidemill.domain.identifiers import Lane, Moment, RunId, SessionId, Token
 from tidemill.domain.ledger import Ledger
 from tidemill.domain.pools import is_pool
-from tidemill.domain.task_run import ALONE, GRANTED, Reason, TaskRun, TaskState
+from tidemill.domain.task_run import ALONE, ENDED, GRANTED, Reason, TaskRun, TaskState
 from tidemill.engine.book import Book
 from tidemill.engine.plans import Plans
 from tidemill.ports.store import Opening, ReadyLane, Store, Transaction
@@ -30,6 +30,12 @@ from tidemill.scheduler.foresight import Foresight
 from tidemill.scheduler.inbox import Item, RunItem, TaskItem
 from tidemill.scheduler.pools import Pool
 from tidemill.scheduler.sessions import AttachedSession
+
+_OF_SESSIONS = (Lost, Bound)
+"""Events that depend on whether a session is alive."""
+
+_TAKING = (Due, Lost)
+"""Events that take a task away from a worker that runs it."""
 
 
 class Holders(NamedTuple):
@@ -59,6 +65,7 @@ class TurnResult(msgspec.Struct, kw_only=True):
     missed: list[Item] = []
     unheard: list[TaskItem] = []  # of sessions that may not be alive: not answered
     freed: Counter[SessionId] = msgspec.field(default_factory=Counter)  # whose grants ended
+    freed_by: dict[RunId, list[SessionId]] = {}  # by tasks of these that ended
     counted: set[SessionId] = set()  # pools whose free slots are known from the store
     doubtful: list[AttachedSession] = []  # closed or expired, as the store sees it
     unserved: list[Lane] = []  # lanes of suspects that found no idle worker
@@ -96,6 +103,9 @@ class Turn:
         """Carry the batch out in one transaction."""
         try:
             return await self._run(store, holders, backlog)
+        except BaseException:
+            backlog.look_again([] if self._admission is None else self._admission.looks)
+            raise
         finally:
             self._seats.leave()
 
@@ -103,8 +113,8 @@ class Turn:
         sessions, pools = holders
         means = self._means
         seats = self._seats = Seats(sessions)
+        self._admission = None
         async with store.transaction() as tx:
-            self._admission = None
             opening = self._opening(sessions)
             now, alive, runs, tasks = await tx.open(opening)
             book = Book(tx, means.plans, now, means.chance, means.rows_max)
@@ -117,7 +127,7 @@ class Turn:
             seats.settle(alive, counted)
             admission = Admission(tx, book, seats, backlog, self._claims_max)
             self._admission = admission
-            await admission.admit()
+            await admission.admit(result.freed_by)
             await book.write()
         self._conclude(book, admission, result)
         return result
@@ -130,7 +140,7 @@ class Turn:
 
     def _sessions_to_lock(self, sessions: Sequence[AttachedSession]) -> list[SessionId]:
         events = (item.event for item in self.items if isinstance(item, TaskItem))
-        named = {event.session_id for event in events if isinstance(event, Lost | Bound)}
+        named = {event.session_id for event in events if isinstance(event, _OF_SESSIONS)}
         return sorted(
             named.union(self._seats.promised, (one.id for one in sessions if one.reserved))
         )
@@ -220,8 +230,10 @@ def _let_happen(ledger: Ledger, item: TaskItem, alive: set[SessionId], result: T
     after = ledger.task(item.token.position)
     if before is not None and before.session_id and after and after.session_id is None:
         result.freed[before.session_id] += 1
-    taken_away = isinstance(event, Due | Lost) and before is not None and before.state in GRANTED
-    if taken_away and before is not None and before.session_id is not None:
+        if after.state in ENDED:
+            result.freed_by.setdefault(item.run_id, []).append(before.session_id)
+    if before is not None and isinstance(event, _TAKING) and before.state in GRANTED:
+        assert before.session_id is not None
         result.revoked.append((before.session_id, before.token))
 
 

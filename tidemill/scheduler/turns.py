@@ -221,8 +221,10 @@ def _has_room(holder: Holder, lane: Lane) -> bool:
 
 
 def _results_of(result: TurnResult) -> dict[TaskKey, bytes]:
+    """Of the runs that something was granted of."""
+    runs = {grant.task.run_id for grant in result.grants}
     return {
         item.token.key: b"null" if item.event.result is None else item.event.result
         for item in result.applied
-        if isinstance(item.event, Succeeded)
+        if item.run_id in runs and isinstance(item.event, Succeeded)
     }

@@ -101,6 +101,12 @@ def new_run_to_row(new: NewRun) -> Row:
     )
 
 
+def run_to_shared_row(run: Run) -> Row:
+    """The columns that runs have in common which begin alike: all but id, key and input."""
+    row = new_run_to_row(NewRun(run=run, input=b""))
+    return (*row[1:23], row[24])
+
+
 def run_to_changes(run: Run) -> Row:
     """The key of a run and the columns that may change."""
     return (

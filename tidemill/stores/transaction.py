@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import msgspec
+
 from tidemill.domain.identifiers import Moment
-from tidemill.ports.store import Changes, Opened, Opening
+from tidemill.domain.task_run import TaskRun
+from tidemill.ports.store import Beginning, Changes, NewRun, Opened, Opening, Template
 from tidemill.stores.statements import Statements
 from tidemill.stores.tables.definitions import Definitions
 from tidemill.stores.tables.history import History
@@ -14,6 +19,8 @@ from tidemill.stores.tables.secrets import StoreSecrets
 from tidemill.stores.tables.sessions import Sessions
 from tidemill.stores.tables.starts import Starts
 from tidemill.stores.tables.tasks import Tasks
+
+_replace = msgspec.structs.replace
 
 
 class StoreTransaction:
@@ -51,6 +58,16 @@ class StoreTransaction:
         had = {run.id for run in runs}
         tasks = await self.tasks.lock([key for key in opening.tasks if key.run_id in had])
         return Opened(now, alive, runs, tasks)
+
+    async def begin(self, templates: Sequence[Template], runs: Sequence[Beginning]) -> None:
+        """Insert new runs with their tasks, in the order given."""
+        new_runs, tasks = list[NewRun](), list[TaskRun]()
+        for run_id, number, key, data in runs:
+            template = templates[number]
+            new_runs.append(NewRun(run=_replace(template.run, id=run_id, key=key), input=data))
+            tasks += [_replace(task, run_id=run_id) for task in template.tasks]
+        await self.runs.add(new_runs)
+        await self.tasks.add(tasks)
 
     async def write(self, changes: Changes) -> None:
         """Save and add it all, facts last."""

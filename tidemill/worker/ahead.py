@@ -16,12 +16,12 @@ from tidemill.domain.identifiers import Token
 from tidemill.ports.clock import Clock
 from tidemill.protocol.messages import Assignment
 
-AHEAD_PER_SLOT = 3
-AHEAD_MAX = 192
-"""With the 64 slots that a worker has by default, 256 grants in all."""
+AHEAD_PER_SLOT = 7
+AHEAD_MAX = 448
+"""With the 64 slots that a worker has by default, 512 grants in all."""
 
 SHORT_SECONDS = 0.005
-LONG_SECONDS = 0.010
+LONG_SECONDS = 0.007
 
 REST_SECONDS = 1.0
 """So long a worker that handed something back takes nothing ahead, however short its tasks are."""

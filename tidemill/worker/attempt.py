@@ -92,11 +92,14 @@ class Attempt:
 
     @property
     def _secret_sources(self) -> SecretSources:
+        given = self.assignment
+        if not (given.secrets or given.secrets_trouble or given.task_token):
+            return self._config.secrets
         return msgspec.structs.replace(
             self._config.secrets,
-            handed=self.assignment.secrets,
-            trouble=self.assignment.secrets_trouble or self._config.secrets.trouble,
-            task_token=self.assignment.task_token,
+            handed=given.secrets,
+            trouble=given.secrets_trouble or self._config.secrets.trouble,
+            task_token=given.task_token,
         )
 
     def is_run_by(self, task: asyncio.Task[Any] | None) -> bool:
@@ -166,6 +169,7 @@ class Attempt:
         report = self._report_of(task)  # also when stuck: reading the error marks it as seen
         if not self._reported:
             self._report(report)
+        self._task = None  # whose context knows the attempt: only the collector could part them
         self._watcher.ended(self)
 
     def _report(self, report: WorkerReport) -> None:

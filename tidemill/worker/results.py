@@ -15,6 +15,8 @@ from tidemill.worker.failures import TaskFailure
 
 DEPTH_MAX = 64
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_TEXTS = (str, bytes, bytearray)
+_LISTS = (list, tuple)
 _OPENING = re.compile(rb"[\[{]")
 
 
@@ -56,23 +58,28 @@ def _encode(value: Any) -> bytes:
 def _least_size(value: Any, bytes_max: int) -> int:
     """A lower bound of the encoded size, so that a huge result is refused without a copy of it."""
     size = 0
-    waiting: list[tuple[Any, int]] = [(value, 0)]
-    while waiting and size <= bytes_max:
-        item, depth = waiting.pop()
-        size += 1
-        if depth > DEPTH_MAX:
-            raise _not_serializable(f"it is nested more than {DEPTH_MAX} deep or holds itself")
-        if isinstance(item, str | bytes | bytearray):
-            size += len(item)
-        elif isinstance(item, list | tuple):
-            if size + len(item) > bytes_max:
-                return size + len(item)
-            waiting.extend((part, depth + 1) for part in item)
-        elif isinstance(item, dict):
-            if size + 3 * len(item) > bytes_max:
-                return size + 3 * len(item)
-            waiting.extend((part, depth + 1) for part in item.values())
-    return size
+    level = [value]
+    for _ in range(DEPTH_MAX + 1):
+        size += len(level)
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, _TEXTS):
+                size += len(item)
+            elif isinstance(item, dict):
+                size += 2 * len(item)
+                if (least := size + len(below) + len(item)) > bytes_max:
+                    return least
+                below += item.values()
+            elif isinstance(item, _LISTS):
+                if (least := size + len(below) + len(item)) > bytes_max:
+                    return least
+                below += item
+            if size > bytes_max:
+                return size
+        if not below:
+            return size
+        level = below
+    raise _not_serializable(f"it is nested more than {DEPTH_MAX} deep or holds itself")
 
 
 def _check_numbers(value: Any) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from operator import itemgetter
-from typing import NamedTuple, cast
+from typing import cast
 
 from tidemill.domain.errors import Unavailable
 from tidemill.stores.named_queries import load_queries
@@ -19,22 +18,6 @@ from tidemill.stores.postgres.connection import (
 from tidemill.stores.statements import Row
 
 QUERIES: Mapping[str, str] = load_queries("tidemill.stores.postgres")
-
-
-class _Alike(NamedTuple):
-    """Another text of a command, for rows that differ in few columns."""
-
-    query: str
-    own: tuple[int, ...]
-
-
-# Most rows of one commit begin alike: what they share travels once, with a number per row.
-_ALIKE = {
-    "add_run": _Alike("add_runs_alike", own=(0, 23, 25)),  # id, key, input
-    "add_task": _Alike("add_tasks_alike", own=(0,)),  # run id
-}
-ALIKE_MAX = 50
-"""Reading the n-th text of an array takes n steps, so there should be few."""
 
 
 class ConnectionStatements:
@@ -60,14 +43,8 @@ class ConnectionStatements:
 
     async def execute_batch(self, name: str, batch: Sequence[Row]) -> None:
         """Run a command once, for all rows."""
-        if not batch:
-            return
-        alike = _ALIKE.get(name)
-        values = alike_columns(batch, alike.own) if alike is not None else None
-        if alike is None or values is None:
+        if batch:
             await self.execute(name, *columns(batch))
-        else:
-            await self.execute(alike.query, *values)
 
 
 class PoolStatements:
@@ -121,17 +98,3 @@ async def _release(pool: Pool, connection: PooledConnection) -> None:
 def columns(batch: Sequence[Row]) -> list[list[object]]:
     """One list per column."""
     return [list(column) for column in zip(*batch, strict=True)]
-
-
-def alike_columns(batch: Sequence[Row], own: tuple[int, ...]) -> list[list[object]] | None:
-    """The columns `own` and a number for each row, then one list per column of what is shared.
-
-    Numbers count from 1, as arrays of the database do. None when rows have too little in common.
-    """
-    pick = itemgetter(*(place for place in range(len(batch[0])) if place not in own))
-    numbers: dict[tuple[object, ...], int] = {}
-    alike: list[object] = [numbers.setdefault(pick(row), len(numbers) + 1) for row in batch]
-    if len(numbers) > min(ALIKE_MAX, len(batch) // 2):
-        return None
-    mine: list[list[object]] = [[row[place] for row in batch] for place in own]
-    return [*mine, alike, *columns(list(numbers))]

@@ -8,13 +8,22 @@ from msgspec import Struct
 from msgspec.json import Encoder
 
 from tidemill.domain.identifiers import SessionId
-from tidemill.ports.store import FORMAT_MAX, Changes, Opened, Opening
+from tidemill.ports.store import FORMAT_MAX, Beginning, Changes, Opened, Opening, Template
+from tidemill.stores.postgres.connection import joined_ids
 from tidemill.stores.postgres.statements import columns
-from tidemill.stores.rows import run_from_row, task_from_row
-from tidemill.stores.statements import Row
+from tidemill.stores.rows import (
+    RUN_WIDTH,
+    run_from_row,
+    run_to_shared_row,
+    task_from_row,
+    task_to_row,
+)
 from tidemill.stores.transaction import StoreTransaction
 
 _encode = Encoder().encode
+
+TEMPLATES_MAX = 50
+"""Each run looks for its tasks among those of all templates, so there should be few."""
 
 
 class PostgresTransaction(StoreTransaction):
@@ -24,24 +33,45 @@ class PostgresTransaction(StoreTransaction):
         """Lock the sessions, then the runs, then the tasks of the runs had."""
         if opening.wait:
             return await super().open(opening)
-        keys = sorted(set(opening.tasks))
+        positions: dict[str, list[str]] = {run_id: [] for run_id in sorted(set(opening.runs))}
+        for run_id, position in sorted(set(opening.tasks)):
+            if run_id in positions:
+                positions[run_id].append(str(position))
         rows = await self._statements.fetch(
             "open_turn",
             sorted(set(opening.sessions)),
-            sorted(set(opening.runs)),
-            [key.run_id for key in keys],
-            [key.position for key in keys],
+            joined_ids(positions),
+            ",".join(" ".join(places) for places in positions.values()),
             FORMAT_MAX,
         )
-        had: dict[str, list[Row]] = {"task": [], "run": [], "session": [], "now": []}
-        for kind, row in rows:
-            had[kind].append(row)
+        runs = {row[0]: row for row in rows if row[0] is not None}
+        alive, now = rows[-1][-2:]
         return Opened(
-            had["now"][0][0],
-            {SessionId(row[0]) for row in had["session"]},
-            [run_from_row(row) for row in had["run"]],
-            [task_from_row(row) for row in had["task"]],
+            now,
+            {SessionId(one) for one in alive.split(",")} if alive else set(),
+            [run_from_row(row) for row in runs.values()],
+            [task_from_row(row[RUN_WIDTH:]) for row in rows if row[RUN_WIDTH] is not None],
         )
+
+    async def begin(self, templates: Sequence[Template], runs: Sequence[Beginning]) -> None:
+        """Insert new runs with their tasks. What they share travels once, with a number per run."""
+        if len(templates) > TEMPLATES_MAX:
+            await super().begin(templates, runs)
+            return
+        ids = joined_ids([one.run_id for one in runs])
+        numbers = ",".join([str(one.template + 1) for one in runs])  # as arrays are counted there
+        keys = [one.key for one in runs] if any(one.key for one in runs) else None
+        inputs = [one.input for one in runs]
+        shared = columns([run_to_shared_row(template.run) for template in templates])
+        await self._statements.execute("add_runs_alike", ids, numbers, keys, inputs, *shared)
+        await self.runs.label((one.run_id, templates[one.template].run) for one in runs)
+        tasks = [
+            (number, *task_to_row(task)[1:])
+            for number, template in enumerate(templates, start=1)
+            for task in template.tasks
+        ]
+        if tasks:
+            await self._statements.execute("add_tasks_alike", ids, numbers, *columns(tasks))
 
     async def write(self, changes: Changes) -> None:
         """Save and add it all. What is rare is written before, by the verbs of the tables."""
@@ -60,14 +90,22 @@ class PostgresTransaction(StoreTransaction):
         ((number,),) = await self._statements.fetch(name, *values)
         self.outbox.latest = max(self.outbox.latest, number or 0)
 
-    async def _results(self, changes: Changes) -> list[list[object]]:
-        """The columns of results. Their namespaces are those of the tasks that ended with them."""
+    async def _results(self, changes: Changes) -> tuple[str, list[bytes]]:
+        """Keys of results, and what they are; their namespaces are those of the tasks that ended
+        with them.
+        """
         namespaces = {task.run_id: task.namespace for task in changes.tasks}
-        rows = [(*key, data, namespaces.get(key.run_id)) for key, data in changes.results]
-        if None in {row[-1] for row in rows}:  # results alone: the database looks for their runs
-            await self.history.add_results(changes.results)
-            rows = []
-        return columns(rows) if rows else [[], [], [], []]
+        keys = [_ResultKey(*key, namespaces.get(key.run_id)) for key, _ in changes.results]
+        if all(key.namespace is not None for key in keys):
+            return _text(keys), [data for _, data in changes.results]
+        await self.history.add_results(changes.results)  # alone: the database looks for their runs
+        return "[]", []
+
+
+class _ResultKey(Struct):
+    run_id: str
+    position: int
+    namespace: str | None
 
 
 def _text(values: Sequence[Struct]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -42,6 +41,12 @@ _REFUSED = frozenset(
 )
 _encode = msgspec.json.Encoder().encode
 
+# The driver asks around who could adapt a value, each time that it is neither a number nor a text:
+# a fifth of what it takes to write a row. These are what they are.
+_nothing: dict[None, None] = {}
+sqlite3.register_adapter(type(None), _nothing.get)
+sqlite3.register_adapter(bytes, bytes)
+
 
 def connect_writer(path: str) -> sqlite3.Connection:
     """The connection of the file's owner."""
@@ -68,14 +73,15 @@ def connect_reader(path: str) -> sqlite3.Connection:
 
 
 class Connection:
-    """Runs named queries, blocking. Knows `now_micros()` and, as a writer, `next_ready_no()`."""
+    """Runs named queries, blocking. Knows `now_micros()` and, as a writer, places in lanes."""
 
     def __init__(self, raw: sqlite3.Connection, now: Callable[[], Moment]) -> None:
         self.raw = raw
-        self._ready_numbers: Iterator[int] | None = None
+        self._next_place: int | None = None
         self._patient = True  # as it was opened
         raw.create_function("now_micros", 0, now)
-        raw.create_function("next_ready_no", 0, self._next_ready_no)
+        raw.create_function("next_ready_no", 0, lambda: self._take_places(1))
+        raw.create_function("take_ready_nos", 1, self._take_places)
 
     def fetch(self, name: str, *values: object) -> list[Row]:
         """Rows of a query; a list among the values travels as JSON."""
@@ -97,7 +103,7 @@ class Connection:
         self.be_patient()
         with mapped_errors():
             self.raw.execute("BEGIN IMMEDIATE")
-            self._start_ready_numbers()
+            self._look_for_last_place()
 
     def begin_at_once(self) -> bool:
         """The same without waiting; False when somebody else writes."""
@@ -111,7 +117,7 @@ class Connection:
                 if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
                     return False
                 raise
-            self._start_ready_numbers()
+            self._look_for_last_place()
         return True
 
     def be_patient(self) -> None:
@@ -131,14 +137,16 @@ class Connection:
         """Let go of the file."""
         self.raw.close()
 
-    def _start_ready_numbers(self) -> None:
-        if self._ready_numbers is None:
+    def _look_for_last_place(self) -> None:
+        if self._next_place is None:
             ((last,),) = self.raw.execute(LAST_READY_NO)
-            self._ready_numbers = count(last + 1)
+            self._next_place = last + 1
 
-    def _next_ready_no(self) -> int:
-        assert self._ready_numbers is not None, "a place in a lane is given inside a transaction"
-        return next(self._ready_numbers)
+    def _take_places(self, count: int) -> int:
+        """The first of so many places in a row."""
+        assert self._next_place is not None, "a place in a lane is given inside a transaction"
+        first, self._next_place = self._next_place, self._next_place + count
+        return first
 
 
 @contextmanager

@@ -16,13 +16,13 @@ from tidemill.stores.sqlite.connection import MEMORY, Connection, connect_reader
 from tidemill.stores.sqlite.migrate import migrate, migrations_left
 from tidemill.stores.sqlite.statements import ReadStatements, WriteStatements
 from tidemill.stores.sqlite.threads import Here, OwnThread, Place
+from tidemill.stores.sqlite.transaction import SqliteTransaction
 from tidemill.stores.statements import Row
 from tidemill.stores.tables.identity_reader import StoreIdentityReader
 from tidemill.stores.tables.payloads import StorePayloads
 from tidemill.stores.tables.reader import StoreReader
 from tidemill.stores.tables.sessions import in_order
 from tidemill.stores.tables.watch import StoreWatch
-from tidemill.stores.transaction import StoreTransaction
 
 
 class SqliteStore:
@@ -62,9 +62,9 @@ class SqliteStore:
         """The same file for a process that does not own it, to look at."""
         return SqliteReadStore(path, clock)
 
-    def transaction(self) -> SqliteTransaction:
+    def transaction(self) -> TurnAtWriting:
         """Commit when the block ends, roll back when it raises."""
-        return SqliteTransaction(self)
+        return TurnAtWriting(self)
 
     async def renew_sessions(
         self, session_ids: Sequence[SessionId], ttl_micros: int
@@ -151,16 +151,16 @@ class SqliteStore:
             return await self._writer_place.run(lambda: question(self._writer))
 
 
-class SqliteTransaction:
+class TurnAtWriting:
     """Holds the store's turn from entry to exit."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
         self._statements = store.statements()
 
-    async def __aenter__(self) -> StoreTransaction:
+    async def __aenter__(self) -> SqliteTransaction:
         await self._store.take_turn()
-        return StoreTransaction(self._statements)
+        return SqliteTransaction(self._statements)
 
     async def __aexit__(
         self,
@@ -188,7 +188,7 @@ class SqliteReadStore:
         self.reader = StoreReader(statements)
         self.identity = StoreIdentityReader(statements)
 
-    def transaction(self) -> SqliteTransaction:
+    def transaction(self) -> TurnAtWriting:
         """Refused."""
         raise Conflict(f"{self._path} is open for reading only: its owner writes")
 

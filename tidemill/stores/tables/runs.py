@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tidemill.domain.identifiers import RunId
 from tidemill.domain.run import Run
@@ -20,12 +20,16 @@ class Runs:
     async def add(self, runs: Sequence[NewRun]) -> None:
         """Insert new runs."""
         await self._statements.execute_batch("add_run", [new_run_to_row(run) for run in runs])
-        labels = sorted(
-            (new.run.namespace, name, value, new.run.id)
-            for new in runs
-            for name, value in new.run.labels.items()
-        )
-        await self._statements.execute_batch("add_run_label", labels)
+        await self.label((new.run.id, new.run) for new in runs)
+
+    async def label(self, runs: Iterable[tuple[RunId, Run]]) -> None:
+        """Let runs be found by the labels of these values."""
+        labels = [
+            (run.namespace, name, value, run_id)
+            for run_id, run in runs
+            for name, value in run.labels.items()
+        ]
+        await self._statements.execute_batch("add_run_label", sorted(labels))
 
     async def lock(self, run_ids: Sequence[RunId], *, wait: bool) -> list[Run]:
         """Lock and return runs in order of id, without those in quarantine."""

@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -32,6 +32,7 @@ from tidemill.worker.processes import (
 )
 from tidemill.worker.results import EncodedResult, encode_result
 
+_RESTS = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 _SLACK_BYTES = 1024 * 1024  # a traceback and the names around a result
 _TAIL_BYTES = 2_000
 _lines = msgspec.json.Decoder(Line)
@@ -160,9 +161,12 @@ class _Target:
         self._signature: inspect.Signature | None = None
         with suppress(ValueError):  # some built-in callables have none
             self._signature = inspect.signature(function)
+        self._named = _named(self._signature)
 
     def complaint(self, inputs: dict[str, Any]) -> str | None:
         """Why these inputs do not fit, known before anything runs: no retry will mend them."""
+        if self._named.required <= inputs.keys() <= self._named.all:
+            return None
         try:
             if self._signature is not None:
                 self._signature.bind(**inputs)
@@ -176,6 +180,21 @@ class _Target:
             return self._arguments.of(inputs)
         except ValueError as error:
             raise TaskFailure("InvalidInputs", str(error), final=True) from None
+
+
+class _Named(NamedTuple):
+    """Arguments that can be given by name."""
+
+    required: frozenset[str]
+    all: frozenset[str]
+
+
+def _named(signature: inspect.Signature | None) -> _Named:
+    found = signature.parameters.values() if signature is not None else ()
+    named = [one for one in found if one.kind in {one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY}]
+    # What can only be given by its place cannot be given at all: nothing fits then.
+    required = [one.name for one in found if one.default is one.empty and one.kind not in _RESTS]
+    return _Named(frozenset(required), frozenset(one.name for one in named))
 
 
 async def _listen(voice: Inlet, call: Call) -> Returned | Raised | None:

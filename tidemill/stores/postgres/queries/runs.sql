@@ -15,7 +15,8 @@ FROM unnest(
 );
 
 -- name: add_runs_alike
--- For rows that differ in id, key and input only: the rest is the n-th of each array.
+-- For runs that differ in id, key and input only: the rest is the n-th of each array. Ids and these
+-- numbers come as texts: a driver takes longer to write that many elements of arrays.
 INSERT INTO run (
     id, key, input, namespace, workflow, version_id, state, open, failed, ended, next_position,
     told, stop, generation, quarantine, labels, parent_run, parent_position, created_at, due_at,
@@ -30,7 +31,9 @@ SELECT
     ($20::BIGINT[])[v.alike], ($21::BIGINT[])[v.alike], ($22::BIGINT[])[v.alike],
     ($23::BIGINT[])[v.alike], ($24::TEXT[])[v.alike], ($25::INTEGER[])[v.alike],
     ($26::TEXT[])[v.alike], ($27::INTEGER[])[v.alike]
-FROM unnest($1::UUID[], $2::TEXT[], $3::BYTEA[], $4::INTEGER[]) AS v (id, key, input, alike);
+FROM unnest(
+    string_to_array($1, ',')::UUID[], string_to_array($2, ',')::INTEGER[], $3::TEXT[], $4::BYTEA[]
+) AS v (id, alike, key, input);
 
 -- name: add_run_label
 INSERT INTO run_label (namespace, name, value, run_id)

@@ -21,24 +21,35 @@ FROM unnest(
 ON CONFLICT (run_id, position) DO NOTHING;
 
 -- name: add_tasks_alike
--- For rows that differ in their run only: the rest is the n-th of each array.
+-- Tasks of runs that begin alike: each run gets those with its number, in order.
 INSERT INTO task (
     run_id, position, namespace, node, kind, state, epoch, failures, losses, waiting, failed,
     skipped, told, route, priority, hold, due_at, session_id, ready_at, started_at, ended_at,
     ended_no, reason, error, format, ready_no
 )
 SELECT
-    v.run_id, ($3::INTEGER[])[v.alike], ($4::TEXT[])[v.alike], ($5::INTEGER[])[v.alike],
-    ($6::TEXT[])[v.alike], ($7::TEXT[])[v.alike], ($8::INTEGER[])[v.alike],
-    ($9::INTEGER[])[v.alike], ($10::INTEGER[])[v.alike], ($11::INTEGER[])[v.alike],
-    ($12::INTEGER[])[v.alike], ($13::INTEGER[])[v.alike], ($14::INTEGER[])[v.alike],
-    ($15::TEXT[])[v.alike], ($16::INTEGER[])[v.alike], ($17::TEXT[])[v.alike],
-    ($18::BIGINT[])[v.alike], ($19::TEXT[])[v.alike], ($20::BIGINT[])[v.alike],
-    ($21::BIGINT[])[v.alike], ($22::BIGINT[])[v.alike], ($23::INTEGER[])[v.alike],
-    ($24::TEXT[])[v.alike], ($25::TEXT[])[v.alike], ($26::INTEGER[])[v.alike],
-    CASE WHEN ($7::TEXT[])[v.alike] = 'READY' THEN nextval('task_ready_no') END
-FROM unnest($1::UUID[], $2::INTEGER[]) AS v (run_id, alike)
-ON CONFLICT (run_id, position) DO NOTHING;
+    v.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
+    t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at, t.session_id,
+    t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format,
+    CASE WHEN t.state = 'READY' THEN nextval('task_ready_no') END
+FROM unnest(string_to_array($1, ',')::UUID[], string_to_array($2, ',')::INTEGER[])
+    AS v (run_id, number)
+CROSS JOIN LATERAL (
+    SELECT *
+    FROM unnest(
+        $3::INTEGER[], $4::INTEGER[], $5::TEXT[], $6::INTEGER[], $7::TEXT[], $8::TEXT[],
+        $9::INTEGER[], $10::INTEGER[], $11::INTEGER[], $12::INTEGER[], $13::INTEGER[],
+        $14::INTEGER[], $15::INTEGER[], $16::TEXT[], $17::INTEGER[], $18::TEXT[], $19::BIGINT[],
+        $20::TEXT[], $21::BIGINT[], $22::BIGINT[], $23::BIGINT[], $24::INTEGER[], $25::TEXT[],
+        $26::TEXT[], $27::INTEGER[]
+    ) AS t (
+        number, position, namespace, node, kind, state, epoch, failures, losses, waiting, failed,
+        skipped, told, route, priority, hold, due_at, session_id, ready_at, started_at, ended_at,
+        ended_no, reason, error, format
+    )
+    WHERE t.number = v.number
+    OFFSET 0
+) AS t;
 
 -- name: lock_tasks
 -- Index: primary key. Row by row, in the order of the batch: a plain join is planned once, perhaps

@@ -1,17 +1,19 @@
 -- What a turn begins and ends with, each in one statement.
 
 -- name: open_turn
--- Index: primary keys. Comes back as tasks, runs, sessions, and the clock last.
+-- Index: primary keys. One row for each task, behind its run, or for a run without tasks; one empty
+-- row when no run is had. Behind them in every row: the sessions, and the clock, read once.
 --
 -- Locks are had in the order that everyone keeps to, sessions, runs, tasks, since each part needs
 -- the outcome of the part before: the first run is not looked at before the sessions are counted,
--- nor the first task before all runs are there to be compared with. IS TRUE keeps that comparison
--- from becoming a join, which the planner might turn round.
+-- nor the first task before all runs are.
 --
 -- All parts see the state before the statement. But a row that is locked is read, and judged, as
 -- it is when the lock is had: what another transaction changed in between comes back changed. Only
 -- a row that was not there at all before the statement is not found. That is as it should be:
 -- nobody has news of a task before it is committed, and rows that are missing are asked for again.
+--
+-- Ids and positions come as texts: a driver takes longer to write that many elements of arrays.
 WITH alive AS MATERIALIZED (
     SELECT s.id
     FROM unnest($1::TEXT[]) AS wanted (id)
@@ -21,36 +23,36 @@ WITH alive AS MATERIALIZED (
         FOR KEY SHARE
     ) AS s
 ), had AS MATERIALIZED (
-    SELECT r.*
-    FROM unnest($2::UUID[]) AS wanted (id)
+    SELECT r.*, wanted.positions
+    FROM unnest(string_to_array($2, ','), string_to_array($3, ',')) AS wanted (id, positions)
     CROSS JOIN LATERAL (
         SELECT r.id, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
             r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
             r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason,
             r.format, r.kind, r.key, r.swept
         FROM run AS r
-        WHERE r.id = wanted.id AND r.quarantine IS NULL AND r.format <= $5
+        WHERE r.id = wanted.id::UUID AND r.quarantine IS NULL AND r.format <= $4
         FOR UPDATE SKIP LOCKED
     ) AS r
     WHERE (SELECT count(*) FROM alive) >= 0
-), news AS MATERIALIZED (
-    SELECT t.*
-    FROM unnest($3::UUID[], $4::INTEGER[]) AS wanted (run_id, position)
-    CROSS JOIN LATERAL (
-        SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures,
-            t.losses, t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold,
-            t.due_at, t.session_id, t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason,
-            t.error, t.format
-        FROM task AS t
-        WHERE t.run_id = wanted.run_id AND t.position = wanted.position AND t.format <= $5
-        FOR UPDATE
-    ) AS t
-    WHERE (wanted.run_id IN (SELECT had.id FROM had)) IS TRUE
 )
-SELECT 'task', news.*::RECORD FROM news
-UNION ALL SELECT 'run', had.*::RECORD FROM had
-UNION ALL SELECT 'session', ROW(alive.id) FROM alive
-UNION ALL SELECT 'now', ROW(now_micros());
+SELECT
+    r.id::TEXT, r.namespace, r.workflow, r.version_id, r.state, r.open, r.failed, r.ended,
+    r.next_position, r.told, r.stop, r.generation, r.quarantine, r.labels, r.parent_run,
+    r.parent_position, r.created_at, r.due_at, r.started_at, r.ended_at, r.reason, r.format,
+    r.kind, r.key, r.swept, t.*, (SELECT string_agg(alive.id, ',') FROM alive),
+    (SELECT now_micros())
+FROM (VALUES (1)) AS turn
+LEFT JOIN had AS r ON TRUE
+LEFT JOIN LATERAL (
+    SELECT t.run_id::TEXT, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures,
+        t.losses, t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at,
+        t.session_id, t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format
+    FROM task AS t
+    WHERE t.run_id = r.id AND t.position = ANY (string_to_array(r.positions, ' ')::INTEGER[])
+        AND t.format <= $4 AND (SELECT count(*) FROM had) >= 0
+    FOR UPDATE
+) AS t ON TRUE;
 
 -- name: write_turn
 -- Index: primary keys. The parts are written in no given order, and none sees what another one
@@ -98,11 +100,15 @@ WITH saved_tasks AS (
     ) AS k
     WHERE r.ctid = k.ctid
 ), added_results AS (
-    INSERT INTO task_result (run_id, position, data, namespace)
-    SELECT * FROM unnest($3::UUID[], $4::INTEGER[], $5::BYTEA[], $6::TEXT[])
+    INSERT INTO task_result (run_id, position, namespace, data)
+    SELECT *
+    FROM ROWS FROM (
+        json_to_recordset($3::JSON) AS (run_id UUID, position INTEGER, namespace TEXT),
+        unnest($4::BYTEA[])
+    )
 ), told AS (
     INSERT INTO outbox (facts, created_at)
-    SELECT v.facts, now_micros() FROM unnest($7::BYTEA[]) AS v (facts)
+    SELECT v.facts, now_micros() FROM unnest($5::BYTEA[]) AS v (facts)
     RETURNING number
 )
 SELECT max(number) FROM told;

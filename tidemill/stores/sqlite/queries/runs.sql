@@ -9,6 +9,20 @@ INSERT INTO run (
     ?20, ?21, ?22, ?23, ?24, ?25, ?26
 );
 
+-- name: add_runs_alike
+-- For runs that differ in id, key and input only.
+INSERT INTO run (
+    id, key, input, namespace, workflow, version_id, state, open, failed, ended, next_position,
+    told, stop, generation, quarantine, labels, parent_run, parent_position, created_at, due_at,
+    started_at, ended_at, reason, format, kind, swept
+)
+SELECT
+    json_extract(v.value, '$[0]'), json_extract(v.value, '$[2]'),
+    CAST(json_extract(v.value, '$[3]') AS BLOB), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
+    ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+    ?19, ?20, ?21, ?22, ?23, ?24
+FROM json_each(?1) AS v;
+
 -- name: add_run_label
 INSERT INTO run_label (namespace, name, value, run_id)
 VALUES (?1, ?2, ?3, ?4)

@@ -10,6 +10,24 @@ INSERT INTO task (
 )
 ON CONFLICT (run_id, position) DO NOTHING;
 
+-- name: take_places
+SELECT take_ready_nos(?1);
+
+-- name: add_tasks_alike
+-- One task of runs that begin alike. Its place in the lane, if it is READY, follows from that of its
+-- run among them: `?26` is the first one of all, `?27` how many each run has.
+INSERT INTO task (
+    run_id, position, namespace, node, kind, state, epoch, failures, losses, waiting, failed,
+    skipped, told, route, priority, hold, due_at, session_id, ready_at, started_at, ended_at,
+    ended_no, reason, error, format, ready_no
+)
+SELECT
+    json_extract(v.value, '$[0]'), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
+    ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
+    ?22, ?23, ?24, ?25,
+    CASE WHEN ?6 = 'READY' THEN ?26 + ?27 * json_extract(v.value, '$[1]') END
+FROM json_each(?1) AS v;
+
 -- name: lock_tasks
 -- Index: primary key.
 SELECT t.run_id, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures, t.losses,
