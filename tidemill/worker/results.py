@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,19 +68,20 @@ def _least_size(value: Any, bytes_max: int) -> int:
                 size += len(item)
             elif isinstance(item, dict):
                 size += 2 * len(item)
-                if (least := size + len(below) + len(item)) > bytes_max:
-                    return least
-                below += item.values()
-            elif isinstance(item, _LISTS):
-                if (least := size + len(below) + len(item)) > bytes_max:
-                    return least
-                below += item
-            if size > bytes_max:
-                return size
+            parts = _parts_of(item)
+            if (least := size + len(below) + len(parts)) > bytes_max:
+                return least
+            below += parts
         if not below:
             return size
         level = below
     raise _not_serializable(f"it is nested more than {DEPTH_MAX} deep or holds itself")
+
+
+def _parts_of(item: Any) -> Collection[Any]:
+    if isinstance(item, dict):
+        return item.values()
+    return item if isinstance(item, _LISTS) else ()
 
 
 def _check_numbers(value: Any) -> None:
