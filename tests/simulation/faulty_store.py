@@ -222,7 +222,8 @@ class _Verbs:
             part = _Verbs(self._hold, self._faults, target, name)
             setattr(self, name, part)
             return part
-        moves = (self._table in {"runs", "tasks"} and name not in READING_VERBS) or name == "write"
+        rows = self._table in {"runs", "tasks"} and name not in READING_VERBS
+        moves = rows or name in {"begin", "write"}
 
         async def verb(*args: Any, **options: Any) -> Any:
             await self._faults.at_statement(self._hold)

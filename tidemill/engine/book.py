@@ -54,6 +54,11 @@ class Book:
         """Open ledgers of runs that are not locked: enough to grant their READY tasks."""
         self._open([run for run in runs if run.id not in self.ledgers])
 
+    def take_over(self, ledger: Ledger) -> None:
+        """Write what a ledger says that was worked out before, beside any transaction."""
+        self.ledgers[ledger.run.id] = ledger
+        self._journal = ledger.journal
+
     async def load(self, keys: Iterable[TaskKey]) -> int:
         """Lock rows of open ledgers; return how many there are."""
         wanted = sorted(key for key in set(keys) if key.run_id in self.ledgers)

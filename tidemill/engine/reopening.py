@@ -76,7 +76,7 @@ class _Reopening:
             if await tx.runs.lock([self._run_id], wait=True) != [before]:
                 raise Unavailable("somebody else changed the run meanwhile")
             book = Book(tx, self.plans, ledger.now, lambda: 0.5, ROWS_MAX)
-            book.ledgers[self._run_id] = ledger
+            book.take_over(ledger)
             await book.write()
         return ledger
 
