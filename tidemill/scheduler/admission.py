@@ -110,11 +110,10 @@ class Seats:
 
     def take_again(self, lane: Lane, holders: list[SessionId]) -> Holder | None:
         """The slot of a task that ended at one of these, for a task of the lane; it is struck."""
-        serving = {one.id: one for one in self.serving(lane)} if holders else {}
-        for place, holder_id in enumerate(holders):
-            if holder_id in serving:
-                del holders[place]
-                return self._take(serving[holder_id], lane)
+        for one in self.serving(lane) if holders else ():
+            if one.id in holders:
+                holders.remove(one.id)
+                return self._take(one, lane)
         return None
 
     def give_back(self, session: Holder) -> None:
