@@ -10,6 +10,8 @@ from tidemill.domain.task_run import ENDED, TaskRun, TaskState
 
 ERROR_CHARACTERS_MAX = 1_000
 
+_READY = TaskState.READY  # found once: see ledger.py
+
 _FACT_OF_STATE = {
     TaskState.PENDING: FactType.TASK_REOPENED,
     TaskState.READY: FactType.TASK_READY,
@@ -47,7 +49,7 @@ def run_fact(run: Run, kind: FactType, now: Moment) -> Fact:
 def task_fact(run: Run, node: Node, before: TaskRun, after: TaskRun, now: Moment) -> Fact:
     """The fact that tells how a task changed its state."""
     state = after.state
-    ready = state is TaskState.READY
+    ready = state is _READY
     lost = ready and after.losses > before.losses
     # In the order of the fields: by their names it would take four times as long.
     return Fact(

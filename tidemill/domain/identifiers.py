@@ -13,6 +13,10 @@ Moment: TypeAlias = int
 
 SECOND: Moment = 1_000_000
 
+new_tuple = tuple.__new__
+"""Makes a named tuple from a plain one in half the time that its own constructor takes: keys and
+tokens are made many times for each task."""
+
 
 class TaskKey(NamedTuple):
     """A task of a run: the primary key of its row."""
@@ -31,7 +35,7 @@ class Token(NamedTuple):
     @property
     def key(self) -> TaskKey:
         """The task that the grant is for."""
-        return TaskKey(self.run_id, self.position)
+        return new_tuple(TaskKey, self[:2])
 
 
 class Lane(NamedTuple):

@@ -39,6 +39,12 @@ from tidemill.domain.transitions import Transition, advance
 STOPPABLE = (TaskState.PENDING, TaskState.READY, TaskState.BACKOFF, TaskState.RUNNING)
 """What a run that is being stopped still has to stop."""
 
+# Python 3.11 takes longer to find a member of an enumeration than to compare with it.
+_PAUSED = RunState.PAUSED
+_READY = TaskState.READY
+_FAILED = TaskState.FAILED
+_GOING_ON = frozenset({RunState.RUNNING, RunState.PAUSED})
+
 
 class Journal:
     """What ledgers add rather than change; those of one turn share one. Each run's in order."""
@@ -127,16 +133,12 @@ class Ledger:
         """
         if not self._readies or self.is_stopping:
             return []
-        return [
-            task
-            for task in self.changed_tasks()
-            if task.state is TaskState.READY and task.hold is None
-        ]
+        return [task for task in self.changed_tasks() if task.state is _READY and task.hold is None]
 
     @property
     def is_paused(self) -> bool:
         """Whether nothing of the run may be granted."""
-        return self.run.state is RunState.PAUSED
+        return self.run.state is _PAUSED
 
     @property
     def is_stopping(self) -> bool:
@@ -241,7 +243,7 @@ class Ledger:
 
     def settle(self) -> None:
         """End the run if none of its tasks is open."""
-        if self.run.open == 0 and self.run.state in {RunState.RUNNING, RunState.PAUSED}:
+        if self.run.open == 0 and self.run.state in _GOING_ON:
             self.run = advance_run(self.run, AllEnded(), self.now)
             self._tell_run(FACT_OF_RUN_STATE[self.run.state])
 
@@ -269,12 +271,12 @@ class Ledger:
         self._changed.add(after.position)
         if move.attempt is not None:
             self.journal.attempts.append(move.attempt)
-        if after.state is TaskState.READY:
+        if after.state is _READY:
             self._readies = True
         if after.state is not before.state:
             node = self.plan.nodes[after.node]
             self.journal.facts.append(task_fact(self.run, node, before, after, self.now))
-        if after.state is TaskState.FAILED and self.plan.workflow.on_failure == "stop":
+        if after.state is _FAILED and self.plan.workflow.on_failure == "stop":
             self.stop(Reason.TASK_FAILED)
 
     def _count_ending(self, task: TaskRun) -> TaskRun:
@@ -283,7 +285,7 @@ class Ledger:
             run,
             open=run.open - 1,
             ended=run.ended + 1,
-            failed=run.failed + (task.state is TaskState.FAILED),
+            failed=run.failed + (task.state is _FAILED),
         )
         if task.told is not None:
             self._telling.append(task.position)

@@ -27,12 +27,15 @@ class Tally(NamedTuple):
 
 def tally_of(endings: Iterable[TaskState | None]) -> Tally:
     """Count parents by their ending; None stands for one that has not ended."""
-    states = list(endings)
-    return Tally(
-        waiting=sum(state is None for state in states),
-        failed=sum(state in _COUNT_AS_FAILED for state in states),
-        skipped=sum(state in _COUNT_AS_SKIPPED for state in states),
-    )
+    waiting = failed = skipped = 0
+    for state in endings:
+        if state is None:
+            waiting += 1
+        elif state in _COUNT_AS_FAILED:
+            failed += 1
+        elif state in _COUNT_AS_SKIPPED:
+            skipped += 1
+    return Tally(waiting, failed, skipped)
 
 
 def fate(rule: TriggerRule, parents: int, failed: int, skipped: int) -> TaskState:
@@ -40,6 +43,8 @@ def fate(rule: TriggerRule, parents: int, failed: int, skipped: int) -> TaskStat
     succeeded = parents - failed - skipped
     assert succeeded >= 0, "more endings than parents"
     match rule:
+        case TriggerRule.ALL_SUCCEEDED if succeeded == parents:  # nearly all
+            return TaskState.READY
         case TriggerRule.ALL_DONE:
             return TaskState.READY
         case TriggerRule.ONE_FAILED:
@@ -49,8 +54,6 @@ def fate(rule: TriggerRule, parents: int, failed: int, skipped: int) -> TaskStat
         case TriggerRule.ONE_SUCCEEDED if succeeded or not parents:
             return TaskState.READY
         case TriggerRule.NONE_FAILED if not failed:
-            return TaskState.READY
-        case TriggerRule.ALL_SUCCEEDED if succeeded == parents:
             return TaskState.READY
         case _:
             return TaskState.UPSTREAM_FAILED if failed else TaskState.SKIPPED

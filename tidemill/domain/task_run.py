@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from tidemill.domain.identifiers import Moment, RunId, SessionId, TaskKey, Token
+from tidemill.domain.identifiers import Moment, RunId, SessionId, TaskKey, Token, new_tuple
 
 
 class TaskState(StrEnum):
@@ -34,6 +34,7 @@ ENDED = frozenset(
     }
 )
 GRANTED = frozenset({TaskState.RUNNING, TaskState.CANCELLING})
+_ATTEMPT_OVER = frozenset({TaskState.FAILED, TaskState.BACKOFF})
 
 
 ALONE = "alone"
@@ -103,19 +104,18 @@ class TaskRun(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def key(self) -> TaskKey:
         """The primary key."""
-        return TaskKey(self.run_id, self.position)
+        return new_tuple(TaskKey, (self.run_id, self.position))
 
     @property
     def token(self) -> Token:
         """The fencing token of the current grant."""
-        return Token(self.run_id, self.position, self.epoch)
+        return new_tuple(Token, (self.run_id, self.position, self.epoch))
 
     @property
     def attempt(self) -> int:
         """The number of the latest attempt, or of the next one before it begins; from 1."""
         spent = self.failures + self.losses
-        over = self.state in {TaskState.FAILED, TaskState.BACKOFF}
-        return max(1, spent) if over else spent + 1
+        return max(1, spent) if self.state in _ATTEMPT_OVER else spent + 1
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -122,9 +122,9 @@ class TaskResult(NamedTuple):
 class Opening(NamedTuple):
     """What a turn begins with: whom it may grant to, and what it has news of."""
 
-    sessions: Sequence[SessionId]
-    runs: Sequence[RunId]
-    tasks: Sequence[TaskKey]  # of those runs
+    sessions: Collection[SessionId]
+    runs: Collection[RunId]  # these and the others in any order: locks are had in order of key
+    tasks: Collection[TaskKey]  # of those runs
     wait: bool = False  # for runs that another transaction holds
 
 

@@ -7,7 +7,7 @@ that lock. Passing faults are raised as Unavailable, a commit of unknown result 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -49,7 +49,7 @@ class RunTable(Protocol):
     async def add(self, runs: Sequence[NewRun]) -> None:
         """Insert new runs."""
 
-    async def lock(self, run_ids: Sequence[RunId], *, wait: bool) -> list[Run]:
+    async def lock(self, run_ids: Collection[RunId], *, wait: bool) -> list[Run]:
         """Lock and return runs in order of id, without those in quarantine.
 
         With `wait`, block until every lock is had (Unavailable after the lock timeout); without,
@@ -120,7 +120,7 @@ class SessionTable(Protocol):
     async def get(self, session_id: SessionId) -> Session | None:
         """Lock one session against everyone, and return it, closed or not."""
 
-    async def lock(self, session_ids: Sequence[SessionId]) -> set[SessionId]:
+    async def lock(self, session_ids: Collection[SessionId]) -> set[SessionId]:
         """Keep these sessions from being closed; return those open and unexpired right now.
 
         Does not stand in the way of `Store.renew_sessions`.

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError, Message
 
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.events import CancelConfirmed, Failed, Released, Succeeded, WorkerReport
-from tidemill.domain.identifiers import RunId, SessionId, Token
+from tidemill.domain.identifiers import RunId, SessionId, Token, new_tuple
 from tidemill.domain.task_run import TaskError
 from tidemill.protocol.generated import worker_pb2 as wire
 from tidemill.protocol.messages import (
@@ -189,7 +189,7 @@ def _token(token: wire.Token) -> Token:
         raise MalformedMessage(f"a run id of more than {RUN_ID_CHARACTERS_MAX} characters")
     if position > NUMBER_MAX or epoch > NUMBER_MAX:
         raise MalformedMessage(f"a token with a number above {NUMBER_MAX}")
-    return Token(RunId(run_id), position, epoch)
+    return new_tuple(Token, (RunId(run_id), position, epoch))
 
 
 def _tokens(tokens: Iterable[wire.Token]) -> tuple[Token, ...]:

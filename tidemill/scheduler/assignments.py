@@ -46,12 +46,10 @@ class Assignments:
     ) -> list[Built] | None:
         """One assignment for each grant, if all that they need is at hand; otherwise None."""
         inputs = self._inputs
-        for grant in grants:
-            if grant.task.run_id not in inputs:
-                return None
-            if any(key not in known for key in _referenced(grant)):
-                return None
-        return [self._built(grant, inputs, known) for grant in grants]
+        if any(grant.task.run_id not in inputs for grant in grants):
+            return None
+        built = [self._built(grant, inputs, known) for grant in grants]
+        return None if any(map(_lacks_results, built)) else built
 
     async def build(self, grants: Sequence[Grant], known: Mapping[TaskKey, bytes]) -> list[Built]:
         """One assignment for each grant. `known` are results that need not be read again."""
@@ -138,6 +136,11 @@ def too_large(token: Token, size: int, bytes_max: int) -> TaskItem:
     return TaskItem(token=token, event=Failed(epoch=token.epoch, error=error, final=True))
 
 
+def _lacks_results(built: Built) -> bool:
+    node = built.grant.plan.nodes[built.grant.task.node]
+    return len(built.assignment.results) < len(node.references)
+
+
 def _referenced(grant: Grant) -> list[TaskKey]:
     node = grant.plan.nodes[grant.task.node]
     return [TaskKey(grant.task.run_id, parent) for parent in node.references]
@@ -148,6 +151,7 @@ def _assignment(
 ) -> Assignment:
     task, nodes = grant.task, grant.plan.nodes
     node = nodes[task.node]
+    read = ((nodes[key.position].id, results.get(key)) for key in _referenced(grant))
     return Assignment(
         token=task.token,
         attempt=task.attempt,
@@ -157,9 +161,7 @@ def _assignment(
         params=node.params,
         inputs=node.inputs,
         run_input=run_input,
-        results={
-            nodes[key.position].id: results[key] for key in _referenced(grant) if key in results
-        },
+        results={name: data for name, data in read if data is not None},
         attempt_seconds=node.spec.timeouts.attempt_seconds,
         heartbeat_seconds=node.spec.timeouts.heartbeat_seconds,
         task_token=task_token,

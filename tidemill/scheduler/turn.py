@@ -136,14 +136,12 @@ class Turn:
         runs = {item.run_id for item in self.items}
         named = {item.token.key for item in self.items if isinstance(item, TaskItem)}
         tasks = named.union(*(self._means.foresight.children_of(key) for key in named))
-        return Opening(self._sessions_to_lock(sessions), sorted(runs), sorted(tasks), self.patient)
+        return Opening(self._sessions_to_lock(sessions), runs, tasks, self.patient)
 
-    def _sessions_to_lock(self, sessions: Sequence[AttachedSession]) -> list[SessionId]:
+    def _sessions_to_lock(self, sessions: Sequence[AttachedSession]) -> set[SessionId]:
         events = (item.event for item in self.items if isinstance(item, TaskItem))
         named = {event.session_id for event in events if isinstance(event, _OF_SESSIONS)}
-        return sorted(
-            named.union(self._seats.promised, (one.id for one in sessions if one.reserved))
-        )
+        return named.union(self._seats.promised, (one.id for one in sessions if one.reserved))
 
     async def _count(
         self,
@@ -203,7 +201,7 @@ class Turn:
             if ledger.run.due_at is not None:
                 result.due_in.add(ledger.run.due_at - book.now)
         for task in book.changed:
-            if task.state is TaskState.READY and task.hold == ALONE:
+            if task.hold == ALONE and task.state is TaskState.READY:
                 result.waiting.add(ReadyLane(lane_of(task), alone=True))
             elif task.state is TaskState.CANCELLING and task.session_id is not None:
                 result.revoked.append((task.session_id, task.token))

@@ -61,6 +61,7 @@ class Attempt:
         output: Output,
         clock: Clock,
         config: WorkerConfig,
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.assignment = assignment
         self.token: Token = assignment.token
@@ -72,6 +73,7 @@ class Attempt:
         self._output = output
         self._clock = clock
         self._config = config
+        self._loop = loop
         self._stop: Stop | None = None
         self._reported = False
         self._task: asyncio.Task[Succeeded | Failed] | None = None
@@ -109,7 +111,7 @@ class Attempt:
     def start(self, work: Work) -> None:
         """Begin, and start the timers that the task asks for."""
         self.began_at = self._last_sign = self._clock.monotonic()
-        self._task = asyncio.create_task(work)
+        self._task = self._loop.create_task(work)
         self._task.add_done_callback(self._work_ended)
         if self.assignment.attempt_seconds is not None:
             self._after(self.assignment.attempt_seconds, lambda: self.stop(Stop.TIMEOUT))
@@ -147,7 +149,7 @@ class Attempt:
     # What follows from timers and from the end of the code.
 
     def _after(self, seconds: float, callback: Callable[[], None]) -> None:
-        self._timers.append(asyncio.get_running_loop().call_later(seconds, callback))
+        self._timers.append(self._loop.call_later(seconds, callback))
 
     def _look_for_sign(self) -> None:
         limit = self.assignment.heartbeat_seconds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -51,6 +52,11 @@ class Crew:
         self._attempts: dict[Token, Attempt] = {}
         slots_ahead_of = config.slots if takes_ahead else 0
         self._ahead = Ahead(slots_ahead_of, config.ahead_seconds, clock, self._waited_too_long)
+
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """Looked for once: asyncio asks the system for its process id each time."""
+        return asyncio.get_running_loop()
 
     @property
     def held(self) -> tuple[Token, ...]:
@@ -166,7 +172,7 @@ class Crew:
     def _start(self, assignment: Assignment) -> None:
         self.slots.take(assignment.token)
         self.idle.clear()
-        attempt = Attempt(assignment, self, self.output, self._clock, self._config)
+        attempt = Attempt(assignment, self, self.output, self._clock, self._config, self._loop)
         self._attempts[assignment.token] = attempt
         work = execute(
             assignment,

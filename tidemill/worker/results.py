@@ -18,7 +18,6 @@ DEPTH_MAX = 64
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _TEXTS = (str, bytes, bytearray)
 _LISTS = (list, tuple)
-_OPENING = re.compile(rb"[\[{]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +63,14 @@ def _least_size(value: Any, bytes_max: int) -> int:
         size += len(level)
         below: list[Any] = []
         for item in level:
+            parts: Collection[Any] = ()
             if isinstance(item, _TEXTS):
                 size += len(item)
             elif isinstance(item, dict):
                 size += 2 * len(item)
-            parts = _parts_of(item)
+                parts = item.values()
+            elif isinstance(item, _LISTS):
+                parts = item
             if (least := size + len(below) + len(parts)) > bytes_max:
                 return least
             below += parts
@@ -76,12 +78,6 @@ def _least_size(value: Any, bytes_max: int) -> int:
             return size
         level = below
     raise _not_serializable(f"it is nested more than {DEPTH_MAX} deep or holds itself")
-
-
-def _parts_of(item: Any) -> Collection[Any]:
-    if isinstance(item, dict):
-        return item.values()
-    return item if isinstance(item, _LISTS) else ()
 
 
 def _check_numbers(value: Any) -> None:
@@ -94,7 +90,7 @@ def _check_numbers(value: Any) -> None:
 
 
 def _check_depth(data: bytes) -> None:
-    if len(_OPENING.findall(data)) <= DEPTH_MAX:
+    if data.count(b"[") + data.count(b"{") <= DEPTH_MAX:
         return
     depth = deepest = 0
     for byte in _STRINGS.sub(b"", data):

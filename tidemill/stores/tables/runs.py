@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from tidemill.domain.identifiers import RunId
 from tidemill.domain.run import Run
@@ -31,7 +31,7 @@ class Runs:
         ]
         await self._statements.execute_batch("add_run_label", sorted(labels))
 
-    async def lock(self, run_ids: Sequence[RunId], *, wait: bool) -> list[Run]:
+    async def lock(self, run_ids: Collection[RunId], *, wait: bool) -> list[Run]:
         """Lock and return runs in order of id, without those in quarantine."""
         name = "lock_runs_waiting" if wait else "lock_runs_skipping"
         rows = await self._statements.fetch_batch(name, _in_order(run_ids), FORMAT_MAX)
@@ -59,5 +59,5 @@ class Runs:
         return released > 0
 
 
-def _in_order(run_ids: Sequence[RunId]) -> list[tuple[RunId]]:
+def _in_order(run_ids: Collection[RunId]) -> list[tuple[RunId]]:
     return [(run_id,) for run_id in sorted(set(run_ids))]

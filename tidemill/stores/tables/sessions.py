@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tidemill.domain.identifiers import Moment, SessionId
 from tidemill.ports.store import HeldTask, Session
@@ -27,7 +27,7 @@ class Sessions:
         rows = await self._statements.fetch("get_session", session_id)
         return session_from_row(rows[0]) if rows else None
 
-    async def lock(self, session_ids: Sequence[SessionId]) -> set[SessionId]:
+    async def lock(self, session_ids: Collection[SessionId]) -> set[SessionId]:
         """Keep these sessions from being closed; return those open and unexpired right now."""
         rows = await self._statements.fetch_batch("lock_sessions", in_order(session_ids))
         return {SessionId(row[0]) for row in rows}
@@ -65,6 +65,6 @@ class Sessions:
         return await self._statements.execute("prune_sessions", before, PRUNE_MAX)
 
 
-def in_order(session_ids: Sequence[SessionId]) -> list[tuple[SessionId]]:
+def in_order(session_ids: Collection[SessionId]) -> list[tuple[SessionId]]:
     """The ids as a batch, each once, in the order in which everyone locks them."""
     return [(session_id,) for session_id in sorted(set(session_ids))]
