@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from bench.bars import Bar, Figure, Goal
 from bench.results import BusName, Report, Result, StoreName
@@ -63,17 +64,14 @@ def _standing(report: Report, goal: Goal) -> Standing:
 
 
 def _ratio(goal: Goal, row: Result, base: Result | None) -> Standing:
-    """The spread is the widest that the repeats allow."""
+    """The spread is that of the rounds; of two goes, the widest that their repeats allow."""
     if base is None:
         return Standing(goal)
-    (least, greatest), (base_least, base_greatest) = row.spread, base.spread
+    apart = _apart(row, base) or len(row.repeats) != len(base.repeats)
+    couple = product if apart else zip
+    ratios = [one / other for one, other in couple(row.repeats, base.repeats)]
     return Standing(
-        goal,
-        row.value / base.value,
-        least / base_greatest,
-        greatest / base_least,
-        goal.moonshot,
-        _apart(row, base),
+        goal, row.value / base.value, min(ratios), max(ratios), goal.moonshot, _apart(row, base)
     )
 
 

@@ -89,6 +89,16 @@ class Sample(msgspec.Struct, frozen=True):
     settings: Settings = {}  # of this row alone
 
 
+def joined(rounds: Sequence[Iterable[Sample]]) -> list[Sample]:
+    """Each metric with its repeats of all rounds, and the settings that the last one had."""
+    samples = dict[tuple[str, str], Sample]()
+    for one in (sample for samples_of_round in rounds for sample in samples_of_round):
+        key = one.metric, one.variant
+        before = samples[key].repeats if key in samples else ()
+        samples[key] = msgspec.structs.replace(one, repeats=(*before, *one.repeats))
+    return list(samples.values())
+
+
 def summarise(
     workload: str,
     store: StoreName,

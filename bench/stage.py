@@ -36,6 +36,7 @@ class Stage:
 
 
 Measure: TypeAlias = Callable[[Stage], Coroutine[Any, Any, list[Sample]]]
+Conclude: TypeAlias = Callable[[list[Sample]], list[Sample]]
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class Workload:
     stores: tuple[StoreName, ...] = ("sqlite", "postgresql")
     buses: tuple[BusName, ...] = ("none",)
     in_quick: bool = True  # one that is not must be asked for by name in a quick run
+    in_rounds: bool = False  # takes turns with the others of its kind: their figures are compared
+    conclude: Conclude = list  # what follows from all repeats together
 
 
 @dataclass(frozen=True)

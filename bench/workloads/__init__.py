@@ -14,7 +14,7 @@ from bench.workloads.hop import measure_hop
 from bench.workloads.idle import measure_idle
 from bench.workloads.jobs import measure_jobs
 from bench.workloads.killed_worker import measure_kills
-from bench.workloads.limit import measure_limit
+from bench.workloads.limit import measure_limit, with_best
 from bench.workloads.load import measure_load
 from bench.workloads.recover import measure_recovery
 from bench.workloads.scale import measure_scale
@@ -25,10 +25,10 @@ EVERY_BUS: tuple[BusName, ...] = ("none", "kafka", "redis")
 
 WORKLOADS: tuple[Workload, ...] = (
     Workload("footprint", measure_footprint),
-    Workload("limit", measure_limit),
-    Workload("jobs", measure_jobs, buses=EVERY_BUS),
-    Workload("chain3", measure_chain3, buses=EVERY_BUS),
-    Workload("hop", measure_hop, buses=EVERY_BUS),
+    Workload("limit", measure_limit, in_rounds=True, conclude=with_best),
+    Workload("jobs", measure_jobs, buses=EVERY_BUS, in_rounds=True),
+    Workload("chain3", measure_chain3, buses=EVERY_BUS, in_rounds=True),
+    Workload("hop", measure_hop, buses=EVERY_BUS, in_rounds=True),
     Workload("submit", measure_submit, stores=("postgresql",)),
     Workload("fan", measure_fan),
     Workload("chain", measure_chain),

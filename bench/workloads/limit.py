@@ -6,7 +6,7 @@ code. A batch of runs of one task begins in one transaction; a second one ends t
 as the real ones. Batches of 100, 500 and 1,000 on one and on two connections; `limit` is the best
 of the six. `limit-chain3` is the best for runs of three tasks with small results: each end leases
 the next task in the same transaction, and is counted in the run; a quick run tries it only with
-what was best before.
+the largest batches.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from contextlib import AsyncExitStack
 from itertools import product
 from statistics import median
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from bench.bare.postgres import BarePostgres
 from bench.bare.sqlite import BareSqlite, Turnstile
@@ -49,27 +51,35 @@ class Combination(NamedTuple):
 
 
 COMBINATIONS = [Combination(*one) for one in product((100, 500, 1_000), (1, 2))]
+QUICK_COMBINATIONS = COMBINATIONS[-2:]
+CHAIN = "chain3"
 Rates: TypeAlias = dict[Combination, list[float]]
 
 
 async def measure_limit(stage: Stage) -> list[Sample]:
-    """Tasks per second of every combination, and the best."""
+    """Tasks per second of every combination."""
     jobs = await _measure_all(stage, 1, COMBINATIONS)
-    best = _best(jobs)
-    chains = await _measure_all(stage, 3, [best] if stage.quick else COMBINATIONS)
-    best_of_chains = _best(chains)
+    chains = await _measure_all(stage, 3, QUICK_COMBINATIONS if stage.quick else COMBINATIONS)
     return [
-        Sample(METRIC, UNIT, jobs[best], settings=best.settings),
-        Sample(METRIC, UNIT, chains[best_of_chains], "chain3", settings=best_of_chains.settings),
-        *(
-            Sample(METRIC, UNIT, rates, str(one), settings=one.settings)
-            for one, rates in jobs.items()
-        ),
+        *(_sample(rates, str(one), one) for one, rates in jobs.items()),
+        *(_sample(rates, f"{CHAIN}-{one}", one) for one, rates in chains.items()),
     ]
 
 
-def _best(rates: Rates) -> Combination:
-    return max(rates, key=lambda one: median(rates[one]))
+def with_best(samples: list[Sample]) -> list[Sample]:
+    """In front of the combinations of jobs, the best of them and the best of chains."""
+    chains = [one for one in samples if one.variant.startswith(CHAIN)]
+    jobs = [one for one in samples if one not in chains]
+    return [_best(jobs, ""), _best(chains, CHAIN), *jobs]
+
+
+def _best(samples: Sequence[Sample], variant: str) -> Sample:
+    best = max(samples, key=lambda one: median(one.repeats))
+    return msgspec.structs.replace(best, variant=variant)
+
+
+def _sample(rates: Sequence[float], variant: str, combination: Combination) -> Sample:
+    return Sample(METRIC, UNIT, rates, variant, settings=combination.settings)
 
 
 async def _measure_all(stage: Stage, length: int, combinations: Sequence[Combination]) -> Rates:

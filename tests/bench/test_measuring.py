@@ -44,6 +44,34 @@ def test_a_workload_that_fails_does_not_cost_the_others() -> None:
     assert measuring.failed == ["broken"]
 
 
+def test_workloads_that_are_compared_take_turns() -> None:
+    turns = list[str]()
+
+    def counting(name: str) -> Workload:
+        async def measure(stage: Stage) -> list[Sample]:
+            turns.append(name)
+            return [Sample("place", "", [float(len(turns))] * stage.repeats)]
+
+        def conclude(samples: list[Sample]) -> list[Sample]:
+            return [*samples, Sample("rounds", "", [float(len(samples[0].repeats))])]
+
+        return Workload(name, measure, in_rounds=True, conclude=conclude)
+
+    _, rows = measured(counting("limit"), counting("jobs"))
+
+    assert turns == ["limit", "jobs"] * 3
+    assert [row.repeats for row in rows] == [(1.0, 3.0, 5.0), (3.0,), (2.0, 4.0, 6.0), (3.0,)]
+
+
+def test_one_that_fails_in_a_round_has_no_row_and_the_others_go_on() -> None:
+    measuring, rows = measured(
+        Workload("broken", fail, in_rounds=True), Workload("jobs", answer, in_rounds=True)
+    )
+
+    assert [(row.workload, row.repeats) for row in rows] == [("jobs", (1.0, 1.0, 1.0))]
+    assert measuring.failed == ["broken"]
+
+
 def test_a_workload_runs_only_where_it_can() -> None:
     _, rows = measured(
         Workload("elsewhere", answer, stores=("postgresql",)),
