@@ -34,7 +34,7 @@ class PostgresTransaction(StoreTransaction):
         if opening.wait:
             return await super().open(opening)
         positions: dict[str, list[str]] = {run_id: [] for run_id in sorted(set(opening.runs))}
-        for run_id, position in set(opening.tasks):
+        for run_id, position in sorted(set(opening.tasks)):
             if run_id in positions:
                 positions[run_id].append(str(position))
         rows = await self._statements.fetch(

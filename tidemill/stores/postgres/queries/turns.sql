@@ -14,6 +14,8 @@
 -- nobody has news of a task before it is committed, and rows that are missing are asked for again.
 --
 -- Ids and positions come as texts: a driver takes longer to write that many elements of arrays.
+-- Positions are looked for one by one: given as a list, a plan made for an empty table reads all
+-- tasks of the run.
 WITH alive AS MATERIALIZED (
     SELECT s.id
     FROM unnest($1::TEXT[]) AS wanted (id)
@@ -45,13 +47,18 @@ SELECT
 FROM (VALUES (1)) AS turn
 LEFT JOIN had AS r ON TRUE
 LEFT JOIN LATERAL (
-    SELECT t.run_id::TEXT, t.position, t.namespace, t.node, t.kind, t.state, t.epoch, t.failures,
-        t.losses, t.waiting, t.failed, t.skipped, t.told, t.route, t.priority, t.hold, t.due_at,
-        t.session_id, t.ready_at, t.started_at, t.ended_at, t.ended_no, t.reason, t.error, t.format
-    FROM task AS t
-    WHERE t.run_id = r.id AND t.position = ANY (string_to_array(r.positions, ' ')::INTEGER[])
-        AND t.format <= $4 AND (SELECT count(*) FROM had) >= 0
-    FOR UPDATE
+    SELECT t.*
+    FROM unnest(string_to_array(r.positions, ' ')::INTEGER[]) AS wanted (position)
+    CROSS JOIN LATERAL (
+        SELECT t.run_id::TEXT, t.position, t.namespace, t.node, t.kind, t.state, t.epoch,
+            t.failures, t.losses, t.waiting, t.failed, t.skipped, t.told, t.route, t.priority,
+            t.hold, t.due_at, t.session_id, t.ready_at, t.started_at, t.ended_at, t.ended_no,
+            t.reason, t.error, t.format
+        FROM task AS t
+        WHERE t.run_id = r.id AND t.position = wanted.position AND t.format <= $4
+            AND (SELECT count(*) FROM had) >= 0
+        FOR UPDATE
+    ) AS t
 ) AS t ON TRUE;
 
 -- name: write_turn
