@@ -28,8 +28,10 @@ worker process over a gRPC session, its start and its outcome are committed, and
 the outbox. Scheduler, database, worker and client share the cores.
 
 A bar is a number to hold; a moonshot is one to dream of. Nothing fails by them here. Figures that
-are compared come from one go of the harness on one machine; where they do not, † says so. ‡ marks
-figures of a quick go, whose sizes are smaller than the text says."""
+are compared come from one go of the harness on one machine; where they do not, † says so. `limit`,
+`jobs`, `chain3` and `hop` take turns, round by round: a shared machine is now faster, now slower.
+The spread of a ratio is that of its rounds. ‡ marks figures of a quick go, whose sizes are smaller
+than the text says."""
 
 LIMIT_TEXT = """\
 ## How close to the store
