@@ -138,5 +138,7 @@ def _owned(store: Path) -> StoreOwned:
     pid = card.pid if card is not None else 0
     who = f"process {pid}" if pid else "another process that is just starting or ending"
     return StoreOwned(
-        f"{store} is owned by {who}: wait for it to end, stop it, or use another --store", pid=pid
+        f"{store} is owned by {who}: hand it runs with `tidemill start`, wait for it to end, "
+        "stop it, or use another --store",
+        pid=pid,
     )
