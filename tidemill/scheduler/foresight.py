@@ -9,37 +9,36 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
-from tidemill.domain.identifiers import RunId, TaskKey
-from tidemill.domain.plan import Plan
+from tidemill.domain.identifiers import TaskKey
 from tidemill.scheduler.admission import Grant
 
 CHILDREN_MAX = 16
 """A task with more children goes back for them: there are few such tasks."""
 
-RUNS_MAX = 10_000
+TASKS_MAX = 50_000
 
 
 class Foresight:
-    """Plans of the runs granted from last. Being wrong costs a statement, or a row read in vain."""
+    """Children of the tasks granted last. Being wrong costs a statement, or a row read in vain."""
 
     def __init__(self) -> None:
-        self._plans: OrderedDict[RunId, Plan] = OrderedDict()
+        self._children: OrderedDict[TaskKey, list[TaskKey]] = OrderedDict()
 
     def children_of(self, key: TaskKey) -> Sequence[TaskKey]:
         """Those of a task, as far as they are known."""
-        run_id, position = key
-        plan = self._plans.get(run_id)
-        if plan is None or position >= len(plan.nodes):
-            return ()
-        children = plan.nodes[position].children
-        if len(children) > CHILDREN_MAX:
-            return ()
-        return [TaskKey(run_id, child) for child in children]
+        return self._children.get(key, ())
 
     def note(self, grants: Iterable[Grant]) -> None:
-        """Remember the plans of those among them that will have children to tell."""
+        """Remember the children of what was granted."""
         for grant in grants:
-            if grant.plan.nodes[grant.task.node].children:
-                self._plans[grant.task.run_id] = grant.plan
-        while len(self._plans) > RUNS_MAX:
-            self._plans.popitem(last=False)
+            children = grant.plan.nodes[grant.task.node].children
+            if 0 < len(children) <= CHILDREN_MAX:
+                run_id = grant.task.run_id
+                self._children[grant.task.key] = [TaskKey(run_id, child) for child in children]
+        while len(self._children) > TASKS_MAX:
+            self._children.popitem(last=False)
+
+    def forget(self, keys: Iterable[TaskKey]) -> None:
+        """They have ended, and will not be heard of again."""
+        for key in keys if self._children else ():
+            self._children.pop(key, None)

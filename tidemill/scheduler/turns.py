@@ -200,6 +200,7 @@ class Turns:
     async def _conclude(self, items: Sequence[Item], result: TurnResult) -> None:
         """All that may only happen after the commit."""
         self._dispatch.count(result)
+        self._means.foresight.forget(item.token.key for item in result.applied)
         self._means.foresight.note(result.grants)
         self._desk.backlog.learn(result.looks)
         self._desk.backlog.note(result.waiting)
