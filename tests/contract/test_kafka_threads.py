@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
 
 import pytest
 
-from tidemill.buses import kafka_follower
+from tidemill.buses import kafka_client, kafka_follower
 from tidemill.buses.kafka import KafkaBroker
 from tidemill.buses.kafka_address import parse_kafka_url
 from tidemill.buses.kafka_follower import KafkaFollower
@@ -31,6 +32,14 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(KafkaReader, "read", fail)
     monkeypatch.setattr(KafkaReader, "stand_at_end", lambda *_: None)
+
+
+@pytest.fixture
+def released() -> Iterator[threading.Event]:
+    """A library that hangs while it ends a client, until the test is over."""
+    released = threading.Event()
+    yield released
+    released.set()
 
 
 async def all_threads_ended() -> None:
@@ -95,3 +104,37 @@ async def test_a_follower_of_a_busy_topic_notices_new_partitions_too(
         with pytest.raises(Unavailable, match="has changed"):
             _ = [message async for message in follower.unread]
         await follower.close()
+
+
+async def test_a_client_that_hangs_while_it_ends_is_left_behind(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, released: threading.Event
+) -> None:
+    monkeypatch.setattr(KafkaReader, "close", lambda _: released.wait(30))
+    monkeypatch.setattr(kafka_client, "CLOSE_SECONDS", 0.05)
+    member = KafkaMember(ADDRESS, ["tidemill.work"], "workers")
+
+    async with asyncio.timeout(10):
+        await member.close()
+
+    assert "a member of a group did not end within 0.05 s" in caplog.text
+    released.set()
+    await all_threads_ended()
+
+
+async def test_the_loop_does_not_wait_while_the_library_ends_a_connection(
+    monkeypatch: pytest.MonkeyPatch, released: threading.Event
+) -> None:
+    class Hanging:
+        def __del__(self) -> None:
+            released.wait(30)
+
+    topics = KafkaTopics(ADDRESS)
+    monkeypatch.setattr(topics, "_admin", Hanging(), raising=True)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+
+    topics.close()
+
+    assert loop.time() - began < 10
+    released.set()
+    await all_threads_ended()

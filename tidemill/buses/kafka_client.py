@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import re
@@ -16,6 +17,8 @@ from tidemill.domain.errors import InvalidInput, Problem, Unavailable
 # The largest message of the worker protocol, and room for its envelope.
 MESSAGE_BYTES_MAX = 8 * 1024 * 1024 + 64 * 1024
 TOPIC_NAME_MAX = 249
+CLOSE_SECONDS = 10.0
+"""How long a client may take to end: beyond the 6 s after which a group forgets a member."""
 
 Settings = dict[str, Any]
 Client = TypeVar("Client")
@@ -101,6 +104,15 @@ def connected(kind: Callable[[Settings], Client], settings: Settings) -> Client:
     except KafkaException as error:
         told = reason_of(error).str()
         raise InvalidInput([Problem(path="kafka", message=told, code="settings")]) from error
+
+
+async def ended(event: asyncio.Event, what: str) -> None:
+    """Wait for a thread that ends its client; the library may hang there, and nobody with it."""
+    try:
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await event.wait()
+    except TimeoutError:
+        logger.warning("Kafka: %s did not end within %g s and is left behind", what, CLOSE_SECONDS)
 
 
 def topic_name(prefix: str, topic: str) -> str:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from confluent_kafka import KafkaException
 
 from tidemill.buses.kafka_address import KafkaAddress
-from tidemill.buses.kafka_client import reason_of
+from tidemill.buses.kafka_client import ended, reason_of
 from tidemill.buses.kafka_reader import KafkaReader, translated
 from tidemill.buses.mailbox import Mailbox
 from tidemill.domain.errors import Unavailable
@@ -50,7 +50,7 @@ class KafkaFollower:
     async def close(self) -> None:
         """End the thread; safe to call twice."""
         self._closing.set()
-        await self._ended.wait()
+        await ended(self._ended, "a follower")
 
     def _put_all(self, messages: list[Message]) -> None:
         for message in messages:

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka import Message as KafkaMessage
 
 from tidemill.buses.kafka_address import KafkaAddress
-from tidemill.buses.kafka_client import reason_of
+from tidemill.buses.kafka_client import ended, reason_of
 from tidemill.buses.kafka_reader import KafkaReader, translated
 from tidemill.domain.errors import Unavailable
 from tidemill.ports.broker import Message
@@ -64,7 +64,7 @@ class KafkaMember:
         """Leave the group; safe to call twice."""
         self._closing.set()
         self._wishes.put(None)
-        await self._ended.wait()
+        await ended(self._ended, "a member of a group")
 
     async def _ask(self, limit: int) -> None:
         if self._closing.is_set():

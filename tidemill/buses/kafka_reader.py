@@ -136,6 +136,8 @@ class KafkaReader:
         self._may_be_paused = True
 
     def _still_mine(self, messages: Sequence[KafkaMessage]) -> list[KafkaMessage]:
+        if not messages:
+            return []
         mine = {(place.topic, place.partition) for place in self._consumer.assignment()}
         return [one for one in messages if _place(one) in mine]
 

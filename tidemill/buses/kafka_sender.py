@@ -18,6 +18,7 @@ from tidemill.buses.kafka_client import (
     Troubles,
     client_settings,
     connected,
+    ended,
     reason_of,
 )
 from tidemill.domain.errors import InvalidInput, Problem, TidemillError
@@ -75,7 +76,7 @@ class KafkaSender:
         for outlet in outlets:
             outlet.retire()
         for outlet in outlets:
-            await outlet.ended.wait()
+            await ended(outlet.ended, "a sender")
 
     def _current(self) -> _Outlet:
         self._retired = [outlet for outlet in self._retired if not outlet.ended.is_set()]

@@ -88,7 +88,9 @@ class KafkaTopics:
     def close(self) -> None:
         """Let go of the connection; lookups under way end by themselves."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-        self._admin = None
+        held, self._admin = [self._admin], None
+        # The library waits for its own threads when it lets go: not in the loop's thread.
+        threading.Thread(target=held.clear, name="tidemill-kafka-end", daemon=True).start()
 
     def _remember(self, topic: str, done: asyncio.Future[int], now: float) -> None:
         self._looking.pop(topic, None)
