@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import msgspec
 import pytest
 
@@ -44,6 +46,27 @@ def test_what_a_fact_does_not_say_takes_no_room() -> None:
     (written,) = msgspec.json.decode(encode_facts([a_fact()]))
 
     assert sorted(written) == ["at", "namespace", "run_id", "state", "type", "workflow"]
+
+
+def test_many_facts_take_the_room_of_few() -> None:
+    facts = tuple(a_fact(position=place, run_id=a_run_id()) for place in range(200))
+
+    written = encode_facts(facts)
+
+    assert len(written) < len(msgspec.json.encode(facts)) / 5
+    assert decode_facts(written) == facts
+
+
+def test_what_fits_into_a_page_is_written_as_it_is() -> None:
+    facts = [a_fact(error="x" * 3_000)]
+
+    assert encode_facts(facts) == msgspec.json.encode(facts)
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"nonsense", zlib.compress(b"{}"), b"[1]"])
+def test_what_is_no_list_of_facts_is_refused(data: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        decode_facts(data)
 
 
 def test_the_first_task_of_a_run_is_told_apart_from_the_run() -> None:

@@ -28,8 +28,8 @@ from tidemill.ports.store import Store
 
 log = logging.getLogger(__name__)
 
-BYTES_AT_ONCE = 200_000
-"""About a thousand facts: a millisecond or two of work."""
+FACTS_AT_ONCE = 1_000
+"""A millisecond or two of work."""
 
 
 class FollowingConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,13 +133,13 @@ class Following:
             self.rows = RecentRows(head, self.config.facts_max)
             self._started.set()
         found = await self._store.reader.events_after(self.rows.head, self.config.rows_max)
-        size = 0
+        facts = 0
         for row in found:
             if row.position > self.rows.head:
-                self._take(RecentRow(row))
-                size += len(row.facts)
-            if size > BYTES_AT_ONCE:
-                size = 0
+                self._take(recent := RecentRow(row))
+                facts += recent.count
+            if facts > FACTS_AT_ONCE:
+                facts = 0
                 await self._clock.sleep(0)  # others come first: nobody may wait for all of this
         return len(found)
 
