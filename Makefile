@@ -1,6 +1,10 @@
 # Every chore of this repository, one word each. `make` alone prints them.
 
-PYTHON ?= python3
+# Of the Pythons that will do, the system's comes first: it is built with profile-guided optimisation,
+# which one that pyenv compiled mostly is not, and workflows run a tenth faster on it.
+PYTHON ?= $(shell for one in /usr/bin/python3 python3; do \
+    "$$one" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+        && echo "$$one" && exit; done; echo python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 SEEDS  ?= 300
