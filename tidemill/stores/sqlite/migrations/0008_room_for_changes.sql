@@ -1,0 +1,2 @@
+-- Rows are changed in place here: nothing to do.
+SELECT 1;
