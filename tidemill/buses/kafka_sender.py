@@ -75,8 +75,7 @@ class KafkaSender:
             self._outlet = None
         for outlet in outlets:
             outlet.retire()
-        for outlet in outlets:
-            await ended(outlet.ended, "a sender")
+        await asyncio.gather(*(ended(outlet.ended, "a sender") for outlet in outlets))
 
     def _current(self) -> _Outlet:
         self._retired = [outlet for outlet in self._retired if not outlet.ended.is_set()]

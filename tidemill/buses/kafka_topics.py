@@ -88,6 +88,8 @@ class KafkaTopics:
     def close(self) -> None:
         """Let go of the connection; lookups under way end by themselves."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+        if self._admin is None:
+            return
         held, self._admin = [self._admin], None
         # The library waits for its own threads when it lets go: not in the loop's thread.
         threading.Thread(target=held.clear, name="tidemill-kafka-end", daemon=True).start()
