@@ -17,6 +17,7 @@ from bench.load.submitting import Submitter
 from bench.load.tally import Tally
 from bench.load.watching import Watcher
 from bench.load.wire import BadUrl, Target
+from tests.servers.listening import listening
 from tests.servers.process import free_port
 
 HANG_UP = ""
@@ -74,23 +75,17 @@ def _page(ids: list[str], following: str | None) -> bytes:
 @asynccontextmanager
 async def _served(script: Scripted) -> AsyncIterator[Target]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while head := (await reader.readuntil(b"\r\n\r\n")).decode():
-                method, path, _ = head.split(" ", 2)
-                length = head.lower().partition("content-length: ")[2].partition("\r\n")[0]
-                body = await reader.readexactly(int(length or 0))
-                status, text = script.answer(method, path, body)
-                if status == HANG_UP:
-                    return
-                answer = f"HTTP/1.1 {status}\r\nContent-Length: {len(text)}\r\n\r\n"
-                writer.write(answer.encode() + text)
-        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
-            pass
-        finally:
-            writer.close()
+        while head := (await reader.readuntil(b"\r\n\r\n")).decode():
+            method, path, _ = head.split(" ", 2)
+            length = head.lower().partition("content-length: ")[2].partition("\r\n")[0]
+            body = await reader.readexactly(int(length or 0))
+            status, text = script.answer(method, path, body)
+            if status == HANG_UP:
+                return
+            answer = f"HTTP/1.1 {status}\r\nContent-Length: {len(text)}\r\n\r\n"
+            writer.write(answer.encode() + text)
 
-    port = free_port()
-    async with await asyncio.start_server(serve, "127.0.0.1", port):
+    async with listening(serve) as port:
         yield Target.of(f"http://127.0.0.1:{port}")
 
 

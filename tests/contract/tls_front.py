@@ -7,6 +7,8 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from tests.servers.listening import listening
+
 
 @asynccontextmanager
 async def tls_front(port: int, context: ssl.SSLContext) -> AsyncIterator[int]:
@@ -16,14 +18,15 @@ async def tls_front(port: int, context: ssl.SSLContext) -> AsyncIterator[int]:
         from_server, to_server = await asyncio.open_connection("127.0.0.1", port)
         await asyncio.gather(_carry(reader, to_server), _carry(from_server, writer))
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-    async with server:
-        yield server.sockets[0].getsockname()[1]
+    async with listening(serve, context) as own_port:
+        yield own_port
 
 
 async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while data := await reader.read(65_536):
-            writer.write(data)
-            await writer.drain()
-    writer.close()
+    try:
+        with suppress(OSError):
+            while data := await reader.read(65_536):
+                writer.write(data)
+                await writer.drain()
+    finally:
+        writer.close()

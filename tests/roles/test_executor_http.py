@@ -13,6 +13,7 @@ import pytest
 
 from tests.roles.executor_stage import a_call, failure, run
 from tests.roles.worker_stage import RUN, a_workshop
+from tests.servers.listening import listening
 from tidemill.domain.identifiers import SECOND
 from tidemill.worker.executors.http import HttpExecutor, retry_after
 from tidemill.worker.failures import TaskFailure
@@ -42,16 +43,14 @@ class Server:
             await reader.read()  # until the other side has enough
         else:
             writer.write(answer)
-        writer.close()
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[Server]:
     made = Server()
-    listening = await asyncio.start_server(made.serve, "127.0.0.1", 0)
-    made.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-    yield made
-    listening.close()
+    async with listening(made.serve) as port:
+        made.url = f"http://127.0.0.1:{port}"
+        yield made
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
+from tests.servers.listening import listening
 from tidemill.runtime.health import (
     REQUEST_BYTES_MAX,
     REQUESTS_MAX,
@@ -126,12 +127,10 @@ async def test_a_process_that_waits_for_its_store_is_alive() -> None:
 async def test_something_else_that_answers_is_told_apart() -> None:
     async def rude(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0\r\n")
-        writer.close()
 
-    server = await asyncio.start_server(rude, "127.0.0.1", 0)
-    async with server:
+    async with listening(rude) as port:
         with pytest.raises(OSError, match="something else than Tidemill"):
-            await ask_health(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
+            await ask_health(f"127.0.0.1:{port}")
 
 
 async def test_a_role_is_asked_at_its_http_address_as_well() -> None:
@@ -140,10 +139,8 @@ async def test_a_role_is_asked_at_its_http_address_as_well() -> None:
         known = head.startswith(b"GET /health ")
         body = b'{"status":"ok","role":"up","reasons":[],"notes":[]}' if known else b"{}"
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + body)
-        writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        answer = await ask_health(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    async with listening(serve) as port:
+        answer = await ask_health(f"127.0.0.1:{port}")
 
     assert (answer.role, answer.ready) == ("up", True)
