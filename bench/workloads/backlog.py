@@ -1,10 +1,10 @@
 """`backlog`: tasks claimed and finished per second while 1,000 and while 1,000,000 are queued.
 
-Queued jobs are filled in by SQL, then a system of product defaults works on them. The 1,000 are
-queued again and again, and only the middle of each thousand counts: neither the start nor the tail.
-Of the million, windows of 20,000 count, one after the other, while the rest stays queued. Then a
-foreign transaction takes a snapshot and holds it for minutes; the last windows before its end
-count. Times are those that the store recorded with the ended runs.
+Queued jobs are filled in by SQL, then a system of product defaults works on them. For each thousand
+that has ended another thousand is queued, by SQL as well, so that as many wait as before, behind
+those that a worker has in hand. Windows of 20,000 count, one after the other. Then, with the
+million, a foreign transaction takes a snapshot and holds it for minutes; the last windows before
+its end count. Times are those that the store recorded with the ended runs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from tidemill.runtime.embedded import Embedded
 
 FEW = 1_000
 MANY = 1_000_000
-EDGE = 100  # jobs at either end of a thousand that do not count
+IN_HAND = 1_024  # by a worker of product defaults, when tasks are short
+STEP = 1_000
 WINDOW = 20_000
 WINDOW_QUICK = 2_000
 WARM = 1_000
@@ -40,8 +41,14 @@ async def measure_backlog(stage: Stage) -> list[Sample]:
     window = WINDOW_QUICK if stage.quick else WINDOW
     hold = HOLD_SECONDS_QUICK if stage.quick else HOLD_SECONDS
     stage.settings |= {"window": window, "snapshot_seconds": hold}
-    few = await _with_few(stage, window)
-    many, held = await _with_many(stage, window, hold)
+    async with _queue(stage, FEW) as queue:
+        few = await _rates(stage, queue, WARM, window)
+    async with _queue(stage, MANY) as queue:
+        many = await _rates(stage, queue, WARM, window)
+        async with foreign_snapshot(queue.filler.template.address):
+            await _hold(stage, queue, hold, least=window * stage.repeats)
+            last = await queue.filler.finished()
+        held = await _rates(stage, queue, last - window * stage.repeats - 1, window)
     return [
         Sample("tasks_per_second", "1/s", few, variant=f"{FEW}"),
         Sample("tasks_per_second", "1/s", many, variant=f"{MANY}"),
@@ -56,81 +63,63 @@ def _ratios(few: Sequence[float], many: Sequence[float]) -> list[float]:
     return [one / other for one, other in zip(few, many, strict=True)]
 
 
-async def _with_few(stage: Stage, window: int) -> list[float]:
-    rates = list[float]()
-    rounds = max(1, window // FEW)
-    async with _filled(stage, FEW) as filler, serving(filler.template.address) as system:
-        stage.settings |= started_with(system)
-        await _ended_at(system, filler, FEW - 1)
-        for _ in range(stage.repeats):
-            seconds = [await _thousand(system, filler) for _ in range(rounds)]
-            rates.append((FEW - 2 * EDGE) * rounds / sum(seconds))
-            stage.say(f"{rates[-1]:,.0f} tasks per second with {FEW:,} queued")
-    return rates
+class Queue:
+    """A system at work, and jobs that wait for it: about as many at any time."""
 
+    def __init__(self, system: Embedded, filler: Filler, unfinished: int) -> None:
+        self.filler = filler
+        self._system = system
+        self._unfinished = unfinished
 
-async def _thousand(system: Embedded, filler: Filler) -> float:
-    first = filler.count
-    await filler.fill(FEW)
-    await system.bus.send_hint(Hint(lanes=(filler.template.lane,)))
-    await _ended_at(system, filler, first + FEW - 1)
-    return await _seconds(system, filler, first + EDGE, first + FEW - EDGE)
+    async def top_up(self) -> None:
+        """Queue more if enough have ended."""
+        self._system.check()
+        while await self.filler.ended_at(self.filler.count - self._unfinished) is not None:
+            await self.filler.fill(STEP)
+            await self._system.bus.send_hint(Hint(lanes=(self.filler.template.lane,)))
 
-
-async def _with_many(
-    stage: Stage, window: int, hold: float
-) -> tuple[Sequence[float], Sequence[float]]:
-    async with _filled(stage, MANY) as filler, serving(filler.template.address) as system:
-        windows = [(WARM + window * n, WARM + window * (n + 1)) for n in range(stage.repeats)]
-        many = [await _rate(stage, system, filler, *one) for one in windows]
-        async with foreign_snapshot(filler.template.address):
-            await _hold(stage, filler, hold, windows[-1][1] + window * stage.repeats)
-            last = await filler.finished()
-        starts = [last - window * n for n in range(stage.repeats, 0, -1)]
-        held = [await _rate(stage, system, filler, start, start + window - 1) for start in starts]
-    return many, held
-
-
-async def _hold(stage: Stage, filler: Filler, seconds: float, least: int) -> None:
-    """Let it work under the snapshot: for so long and so much at least, unless all is done."""
-    begin = time.perf_counter()
-    finished = before = await filler.finished()
-    while time.perf_counter() - begin < seconds or finished < least:
-        if finished == filler.count:
-            break
-        if time.perf_counter() - begin > WAIT_SECONDS_MAX:
-            raise RuntimeError(f"only {finished - before:,} tasks finished under a snapshot")
-        await asyncio.sleep(TELL_SECONDS)
-        finished = await filler.finished()
-        stage.say(f"{finished - before:,} finished under a snapshot")
-
-
-async def _rate(stage: Stage, system: Embedded, filler: Filler, first: int, last: int) -> float:
-    rate = (last - first) / await _seconds(system, filler, first, last)
-    stage.say(f"{rate:,.0f} tasks per second behind the first {first:,}")
-    return rate
-
-
-async def _seconds(system: Embedded, filler: Filler, first: int, last: int) -> float:
-    begin, end = [await _ended_at(system, filler, number) for number in (first, last)]
-    return (end - begin) / 1_000_000
-
-
-async def _ended_at(system: Embedded, filler: Filler, number: int) -> int:
-    """When a job has ended; waits for it."""
-    async with asyncio.timeout(WAIT_SECONDS_MAX):
-        while (moment := await filler.ended_at(number)) is None:
-            system.check()
-            await asyncio.sleep(LOOK_SECONDS)
-    return moment
+    async def ended_at(self, number: int) -> int:
+        """When a job has ended; waits for it."""
+        async with asyncio.timeout(WAIT_SECONDS_MAX):
+            while (moment := await self.filler.ended_at(number)) is None:
+                await self.top_up()
+                await asyncio.sleep(LOOK_SECONDS)
+        return moment
 
 
 @asynccontextmanager
-async def _filled(stage: Stage, count: int) -> AsyncIterator[Filler]:
+async def _queue(stage: Stage, waiting: int) -> AsyncIterator[Queue]:
+    count = waiting + IN_HAND
     async with stage.fresh_store() as (address, settings), filling(address) as filler:
-        stage.settings |= settings
         begin = time.perf_counter()
         await filler.fill(count)
         await filler.tidy()
         stage.say(f"{count:,} jobs queued in {time.perf_counter() - begin:.0f} s")
-        yield filler
+        async with serving(address) as system:
+            stage.settings |= settings | started_with(system)
+            yield Queue(system, filler, count)
+
+
+async def _rates(stage: Stage, queue: Queue, first: int, window: int) -> list[float]:
+    """Tasks per second of windows, one behind the other."""
+    rates = list[float]()
+    for start in range(first, first + window * stage.repeats, window):
+        begin, end = [await queue.ended_at(number) for number in (start, start + window)]
+        rates.append(window * 1_000_000 / (end - begin))
+        stage.say(f"{rates[-1]:,.0f} tasks per second behind the first {start:,}")
+    return rates
+
+
+async def _hold(stage: Stage, queue: Queue, seconds: float, least: int) -> None:
+    """Let it work under the snapshot, for so long and so much at least."""
+    begin = told = time.perf_counter()
+    finished = before = await queue.filler.finished()
+    while time.perf_counter() - begin < seconds or finished - before < least:
+        if time.perf_counter() - begin > WAIT_SECONDS_MAX:
+            raise RuntimeError(f"only {finished - before:,} tasks finished under a snapshot")
+        await queue.top_up()
+        await asyncio.sleep(LOOK_SECONDS)
+        if time.perf_counter() - told >= TELL_SECONDS:
+            told = time.perf_counter()
+            finished = await queue.filler.finished()
+            stage.say(f"{finished - before:,} finished under a snapshot")
