@@ -17,7 +17,7 @@ from bench.stage import Stage
 from bench.submitting import rates_of_library, rates_of_posts
 from bench.throughput import Throughput, cpu_of, throughput_of_jobs
 
-JOBS = 20_000
+JOBS = 40_000
 JOBS_QUICK = 2_000
 WARM_UP = 2_000
 TIMES = 5

@@ -30,7 +30,7 @@ from tidemill.runtime.addresses import StoreAddress
 from tidemill.runtime.system import SystemClock
 from tidemill.runtime.wiring import open_store
 
-TASKS = 20_000
+TASKS = 40_000
 TASKS_QUICK = 8_000
 METRIC, UNIT = "tasks_per_second", "1/s"
 
