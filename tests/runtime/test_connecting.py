@@ -11,9 +11,11 @@ from tests.process.cluster import fresh_database
 from tidemill.domain.errors import Conflict, NotFound
 from tidemill.domain.identifiers import RunId
 from tidemill.domain.workflow import TaskSpec, Workflow
+from tidemill.runtime import connecting
 from tidemill.runtime.addresses import StoreAddress, parse_store
 from tidemill.runtime.connecting import connect
 from tidemill.runtime.embedded import Embedded
+from tidemill.runtime.owner import find_owner
 from tidemill.runtime.settings import Settings
 
 WORKFLOW = Workflow(name="orders", tasks=(TaskSpec(id="pick", executor="noop"),))
@@ -32,6 +34,17 @@ async def test_the_owner_of_a_store_is_spoken_to_over_its_socket(settings: Setti
         assert reached.client.server.startswith("unix:")
         assert reached.served
         assert (await owner.store.reader.run("default", RunId(started.id))).workflow == "orders"
+
+
+async def test_one_who_became_owner_since_it_was_looked_for_is_spoken_to(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = iter([None])
+    monkeypatch.setattr(connecting, "find_owner", lambda path: next(looks, find_owner(path)))
+
+    async with Embedded(settings), connect(settings, changes=True) as reached:
+        assert reached.client.server.startswith("unix:")
+        assert reached.served
 
 
 async def test_a_store_that_nobody_owns_is_changed_as_its_owner_for_a_moment(

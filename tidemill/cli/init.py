@@ -53,4 +53,6 @@ def _text(template: str) -> str:
 def _words(folder: str) -> str:
     there = [f"cd {folder}"] if folder != "." else []
     lines = [f"wrote {', '.join(FILES.values())}", *there]
-    return "\n".join([*lines, "pytest", "tidemill run flow.py", "tidemill up"])
+    return "\n".join(
+        [*lines, "python -m pytest  # pip install pytest", "tidemill run flow.py", "tidemill up"]
+    )

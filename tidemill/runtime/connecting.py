@@ -15,7 +15,7 @@ from tidemill.client.choosing import Choice
 from tidemill.client.client import Client
 from tidemill.client.connection import UNIX, Connection, Place
 from tidemill.client.in_process import AppTransport
-from tidemill.domain.errors import NotFound, Unavailable
+from tidemill.domain.errors import NotFound, StoreOwned, Unavailable
 from tidemill.ports.bus import Bus
 from tidemill.ports.store import Store
 from tidemill.runtime.addresses import StoreAddress
@@ -87,10 +87,15 @@ async def _reach_store(
     if path is None:
         return await stack.enter_async_context(_beside_others(settings)), True
     card = await _introduced(path)
+    if card is None and changes:
+        try:
+            return await stack.enter_async_context(_as_owner(settings)), False
+        except StoreOwned:  # somebody was faster, and will serve in a moment
+            card = await _introduced(path)
+            if card is None:
+                raise
     if card is not None:
         return _place_of(card), True
-    if changes:
-        return await stack.enter_async_context(_as_owner(settings)), False
     store = await stack.enter_async_context(reading(settings.store, SystemClock()))
     return await stack.enter_async_context(in_process(store, open_bus(MEMORY))), False
 
