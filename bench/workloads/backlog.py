@@ -21,10 +21,11 @@ from bench.serving import serving, started_with
 from bench.stage import Stage
 from tidemill.ports.bus import Hint
 from tidemill.runtime.embedded import Embedded
+from tidemill.worker.ahead import AHEAD_MAX, AHEAD_PER_SLOT
 
 FEW = 1_000
 MANY = 1_000_000
-IN_HAND = 1_024  # by a worker of product defaults, when tasks are short
+IN_HAND = AHEAD_MAX + AHEAD_MAX // AHEAD_PER_SLOT  # by a worker, when tasks are short
 STEP = 1_000
 WINDOW = 20_000
 WINDOW_QUICK = 2_000
