@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import msgspec
+import pytest
 
 from tests.builders import a_run, a_run_id, a_session_id, a_task
 from tests.contract.given import LANE, claimed, given, saved
@@ -82,6 +83,34 @@ async def test_a_ready_task_that_is_saved_keeps_its_place(store: Store) -> None:
     await saved(store, touched)
 
     assert await claimed(store) == [touched, second]
+
+
+@pytest.mark.parametrize("hold", [None, ALONE])
+async def test_a_task_that_comes_back_from_a_worker_keeps_its_place(
+    store: Store, hold: str | None
+) -> None:
+    first = a_task()
+    await given(store, first)
+    await granted(store, limit=1)
+    second = a_task(hold=hold)
+    await given(store, second)
+    back = replace(first, epoch=1, losses=1, hold=hold)
+
+    await saved(store, back)
+
+    assert await claimed(store, alone=hold == ALONE) == [back, second]
+
+
+async def test_a_task_that_never_waited_comes_back_to_the_end_of_its_lane(store: Store) -> None:
+    first = a_task(state=TaskState.PENDING)
+    second = a_task()
+    await given(store, first, second)
+    await saved(store, replace(first, state=TaskState.RUNNING, epoch=1, session_id="s"))
+    back = replace(first, state=TaskState.READY, epoch=1)
+
+    await saved(store, back)
+
+    assert await claimed(store) == [second, back]
 
 
 async def test_a_claim_begins_at_its_floor(store: Store) -> None:

@@ -9,14 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.builders import NOON, a_new_run, a_run, a_task
 from tests.contract.conftest import ManualClock
-from tests.contract.given import LANE, claimed, given
+from tests.contract.given import LANE, claimed, given, saved
 from tidemill.domain.errors import CommitUnknown, Conflict, NotFound, Unavailable
 from tidemill.domain.identifiers import RunId
-from tidemill.domain.task_run import TaskRun
+from tidemill.domain.task_run import TaskRun, TaskState
 from tidemill.ports.store import NewRun
 from tidemill.stores.errors import StoreRefused
 from tidemill.stores.sqlite.store import SqliteStore
@@ -192,6 +193,29 @@ async def test_lanes_keep_their_order_when_the_file_is_opened_again(
 
     store = SqliteStore(str(tmp_path / "again.db"), clock)
     assert await claimed(store) == [first, second]
+    await store.close()
+
+
+async def test_what_comes_back_keeps_its_place_when_the_file_is_opened_again(
+    clock: ManualClock, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "again.db")
+    store = SqliteStore(path, clock)
+    await store.migrate()
+    earlier, waited = a_task(), a_task()
+    await given(store, earlier, waited)
+    running = msgspec.structs.replace(waited, state=TaskState.RUNNING, epoch=1, session_id="s")
+    ended = msgspec.structs.replace(earlier, state=TaskState.SUCCEEDED, ended_at=NOON)
+    await saved(store, running, ended)
+    await store.close()
+
+    store = SqliteStore(path, clock)
+    later = a_task()
+    await given(store, later)
+    back = msgspec.structs.replace(waited, epoch=1)
+    await saved(store, back)
+
+    assert await claimed(store) == [back, later]
     await store.close()
 
 

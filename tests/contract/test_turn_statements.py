@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.builders import a_run, a_session, a_task
-from tests.contract.given import LANE, given, now_of, task_of
+from tests.contract.given import LANE, claimed, given, now_of, task_of
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.identifiers import SECOND, TaskKey
 from tidemill.domain.run import RunState
@@ -156,10 +156,25 @@ async def test_grants_alone_are_written(store: Store, session: Session) -> None:
     await given(store, task)
 
     async with store.transaction() as tx:
-        (claimed,) = (await tx.tasks.claim(LANE, floor=0, limit=1, alone=False)).tasks
-        await tx.write(Changes(tasks=[running(claimed, session)], facts=[b"granted"]))
+        (waiting,) = (await tx.tasks.claim(LANE, floor=0, limit=1, alone=False)).tasks
+        await tx.write(Changes(tasks=[running(waiting, session)], facts=[b"granted"]))
 
     assert await task_of(store, task.key) == running(task, session)
+
+
+@pytest.mark.parametrize("with_a_run", [False, True])
+async def test_what_comes_back_from_a_worker_keeps_its_place(
+    store: Store, session: Session, with_a_run: bool
+) -> None:
+    run, first, second = a_run(), a_task(), a_task()
+    await given(store, run, first, second)
+    runs = [replace(run, ended=1)] if with_a_run else []
+
+    for changed in (running(first, session), replace(first, epoch=1)):
+        async with store.transaction() as tx:
+            await tx.write(Changes(tasks=[changed], runs=runs, facts=[b"x"]))
+
+    assert await claimed(store) == [replace(first, epoch=1), second]
 
 
 async def test_columns_take_other_values_and_their_defaults_again(store: Store) -> None:

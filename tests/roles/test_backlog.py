@@ -52,6 +52,19 @@ def test_a_refresh_looks_at_a_lane_from_its_beginning() -> None:
     assert belief.begin == 0
 
 
+def test_what_comes_back_is_looked_for_from_the_beginning() -> None:
+    backlog = Backlog()
+    backlog.note([LANE])
+    backlog.learn([look(backlog, 50_000)])
+    beside = look(backlog, 60_000)
+
+    backlog.come_back([LANE])
+    backlog.learn([beside])
+
+    ((_, belief),) = backlog.lanes(alone=False)
+    assert belief.begin == 0
+
+
 def test_news_that_arrives_during_a_look_is_not_forgotten() -> None:
     backlog = Backlog()
     since = backlog.version

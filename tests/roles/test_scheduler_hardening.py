@@ -12,7 +12,7 @@ import pytest
 
 from tests.roles.mill import Mill, Stream, a_chain, a_step, on_a_mill
 from tidemill.buses.memory import MemoryBus
-from tidemill.domain.events import Failed, Succeeded
+from tidemill.domain.events import Failed, Released, Succeeded
 from tidemill.domain.identifiers import RunId
 from tidemill.domain.task_run import TaskError
 from tidemill.domain.workflow import RetryPolicy, Source, Workflow
@@ -222,6 +222,23 @@ async def test_thousands_of_timers_that_run_out_together_all_fire_in_time(mill: 
     await worker.assignments(6_000)
 
     assert mill.clock.monotonic() - failed_at < 5 + 2
+
+
+@on_a_mill
+async def test_a_task_that_is_handed_back_goes_before_those_that_came_later(mill: Mill) -> None:
+    worker = mill.worker(slots=1)
+    await worker.open()
+    for task in "abc":
+        await mill.start(a_step(task))
+    token = (await worker.assignment()).token
+
+    await worker.report((token, Released(token.epoch)))
+
+    order = []
+    for _ in "bac":
+        order.append(await worker.assignment())
+        await worker.succeed(order[-1].token)
+    assert [one.task for one in order] == ["b", "a", "c"]  # the slot went to who waited already
 
 
 @on_a_mill

@@ -6,8 +6,9 @@ turns and hints in between. Being wrong costs a claim that finds nothing, or one
 The floor of a lane is where the next claim begins. Claimed rows leave dead entries at the low end
 of the index, which pile up while a foreign transaction holds its snapshot; beginning behind them
 keeps a claim as cheap as on a fresh table. News of a lane begin a little lower, since places are
-given before the commit and a transaction may commit behind a later one. A refresh begins at zero
-again and so finds whatever was skipped.
+given before the commit and a transaction may commit behind a later one. What comes back from a
+worker has its old place, however low, and a claim of its lane begins at zero; so it does after a
+refresh, which finds whatever was skipped.
 """
 
 from __future__ import annotations
@@ -84,6 +85,13 @@ class Backlog:
             self._version += 1
             before = self._lanes.get(lane) or self._left.pop(lane, Belief(0))
             self._lanes[lane] = Belief(self._version, before.floor, before.served, news=True)
+
+    def come_back(self, lanes: Iterable[ReadyLane]) -> None:
+        """Tasks wait again in these lanes, at their old places."""
+        for lane in lanes:
+            self._version += 1
+            before = self._lanes.get(lane) or self._left.pop(lane, Belief(0))
+            self._lanes[lane] = Belief(self._version, 0, before.served, news=True)
 
     def pass_by(self, look: LaneLook) -> None:
         """Let other claims begin behind one that is not committed yet: what it has is locked."""

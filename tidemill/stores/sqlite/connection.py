@@ -24,10 +24,14 @@ SELECT max(
     coalesce((SELECT max(ready_no) FROM task INDEXED BY task_ready
         WHERE state = 'READY' AND hold IS NULL), 0),
     coalesce((SELECT max(ready_no) FROM task INDEXED BY task_ready_alone
-        WHERE state = 'READY' AND hold = 'alone'), 0)
+        WHERE state = 'READY' AND hold = 'alone'), 0),
+    coalesce((SELECT max(ready_no) FROM task INDEXED BY task_granted
+        WHERE state IN ('RUNNING', 'CANCELLING')), 0)
 )
 """
-"""Places in lanes are compared among READY tasks only, so they may begin anew behind these."""
+"""Places in lanes are compared among tasks that are READY or, handed back, will be so again: they
+may begin anew behind these.
+"""
 
 _REFUSED = frozenset(
     {

@@ -147,7 +147,8 @@ FOR UPDATE OF t SKIP LOCKED;
 
 -- name: save_task
 -- Index: primary key. Row by row, as in `lock_tasks`, and from there by the place of the row: it is
--- locked, so its place does not change meanwhile.
+-- locked, so that does not change meanwhile. What comes back from a worker keeps its place in its
+-- lane.
 UPDATE task AS t SET
     state = v.state, epoch = v.epoch, failures = v.failures, losses = v.losses,
     waiting = v.waiting, failed = v.failed, skipped = v.skipped, told = v.told, route = v.route,
@@ -155,9 +156,10 @@ UPDATE task AS t SET
     ready_at = v.ready_at, started_at = v.started_at, ended_at = v.ended_at,
     ended_no = v.ended_no, reason = v.reason, error = v.error, format = v.format,
     ready_no = CASE
-        WHEN v.state = 'READY' AND (t.state <> 'READY' OR t.hold IS DISTINCT FROM v.hold)
-        THEN nextval('task_ready_no')
-        ELSE t.ready_no
+        WHEN v.state <> 'READY' THEN t.ready_no
+        WHEN t.state = 'RUNNING' THEN coalesce(t.ready_no, nextval('task_ready_no'))
+        WHEN t.state = 'READY' AND t.hold IS NOT DISTINCT FROM v.hold THEN t.ready_no
+        ELSE nextval('task_ready_no')
     END
 FROM unnest(
     $1::UUID[], $2::INTEGER[], $3::TEXT[], $4::INTEGER[], $5::INTEGER[], $6::INTEGER[],

@@ -65,7 +65,8 @@ LEFT JOIN LATERAL (
 -- Index: primary keys. The parts are written in no given order, and none sees what another one
 -- writes: what is changed here was locked, and so read, by an earlier statement. Tasks and runs
 -- come as JSON objects, as they are: a driver takes longer to write that many arrays. What is as it
--- mostly is, the default of the field, is left out.
+-- mostly is, the default of the field, is left out. What comes back from a worker keeps its place
+-- in its lane.
 WITH saved_tasks AS (
     UPDATE task AS t SET
         state = v.state, epoch = coalesce(v.epoch, 0), failures = coalesce(v.failures, 0),
@@ -76,9 +77,10 @@ WITH saved_tasks AS (
         ended_at = v.ended_at, ended_no = v.ended_no, reason = v.reason, error = NULL,
         format = coalesce(v.format, 1),
         ready_no = CASE
-            WHEN v.state = 'READY' AND (t.state <> 'READY' OR t.hold IS DISTINCT FROM v.hold)
-            THEN nextval('task_ready_no')
-            ELSE t.ready_no
+            WHEN v.state <> 'READY' THEN t.ready_no
+            WHEN t.state = 'RUNNING' THEN coalesce(t.ready_no, nextval('task_ready_no'))
+            WHEN t.state = 'READY' AND t.hold IS NOT DISTINCT FROM v.hold THEN t.ready_no
+            ELSE nextval('task_ready_no')
         END
     FROM json_to_recordset($1::JSON) AS v (
         run_id UUID, position INTEGER, state TEXT, epoch INTEGER, failures INTEGER,
@@ -132,9 +134,10 @@ WITH saved_tasks AS (
         ended_at = v.ended_at, ended_no = v.ended_no, reason = v.reason, error = NULL,
         format = coalesce(v.format, 1),
         ready_no = CASE
-            WHEN v.state = 'READY' AND (t.state <> 'READY' OR t.hold IS DISTINCT FROM v.hold)
-            THEN nextval('task_ready_no')
-            ELSE t.ready_no
+            WHEN v.state <> 'READY' THEN t.ready_no
+            WHEN t.state = 'RUNNING' THEN coalesce(t.ready_no, nextval('task_ready_no'))
+            WHEN t.state = 'READY' AND t.hold IS NOT DISTINCT FROM v.hold THEN t.ready_no
+            ELSE nextval('task_ready_no')
         END
     FROM json_to_recordset($1::JSON) AS v (
         run_id UUID, position INTEGER, state TEXT, epoch INTEGER, failures INTEGER,

@@ -110,14 +110,16 @@ ORDER BY t.ready_no
 LIMIT ?5;
 
 -- name: save_task
--- Index: primary key.
+-- Index: primary key. What comes back from a worker keeps its place in its lane.
 UPDATE task SET
     state = ?3, epoch = ?4, failures = ?5, losses = ?6, waiting = ?7, failed = ?8, skipped = ?9,
     told = ?10, route = ?11, priority = ?12, hold = ?13, due_at = ?14, session_id = ?15,
     ready_at = ?16, started_at = ?17, ended_at = ?18, ended_no = ?19, reason = ?20, error = ?21,
     format = ?22,
     ready_no = CASE
-        WHEN ?3 = 'READY' AND (state <> 'READY' OR hold IS NOT ?13) THEN next_ready_no()
-        ELSE ready_no
+        WHEN ?3 <> 'READY' THEN ready_no
+        WHEN state = 'RUNNING' THEN coalesce(ready_no, next_ready_no())
+        WHEN state = 'READY' AND hold IS ?13 THEN ready_no
+        ELSE next_ready_no()
     END
 WHERE run_id = ?1 AND position = ?2;
