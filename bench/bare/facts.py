@@ -1,10 +1,12 @@
-"""The bytes that one row of the outbox holds, as long as the real ones and with real run ids."""
+"""The bytes of one row of the outbox: like the real ones, run ids and compression included."""
 
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Iterable, Sequence
 
+SMALL_BYTES_MAX = 4_096
 _HEAD = b'{"type":"%%b","namespace":"default","run_id":"%%b","workflow":"%b","at":%d,"state":"%%b"'
 _TASK = b',"task":"step-%d","position":%d'
 _GRANT = b',"epoch":1,"attempt":1'
@@ -50,8 +52,9 @@ class Facts:
             self._add(b"workflow.completed", b"SUCCEEDED", run_ids, b"")
 
     def encoded(self) -> bytes:
-        """One JSON array."""
-        return b"[" + b",".join(self._parts) + b"]"
+        """One JSON array, compressed when it is long."""
+        text = b"[" + b",".join(self._parts) + b"]"
+        return text if len(text) <= SMALL_BYTES_MAX else zlib.compress(text, 1)
 
     def _add(self, kind: bytes, state: bytes, run_ids: Iterable[str], tail: bytes) -> None:
         head, tail = self._head, tail + b"}"

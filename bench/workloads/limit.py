@@ -2,8 +2,8 @@
 
 Bare SQL on the tables of the product, with their indexes, checks and triggers, and none of its
 code. A batch of runs of one task begins in one transaction; a second one ends the batch before
-(task and run) and leases this one. Each transaction adds one row of facts to the outbox, as long
-as the real ones. Batches of 100, 500 and 1,000 on one and on two connections; `limit` is the best
+(task and run) and leases this one. Each transaction adds one row of facts to the outbox, like
+the real ones. Batches of 100, 500 and 1,000 on one and on two connections; `limit` is the best
 of the six. `limit-chain3` is the best for runs of three tasks with small results: each end leases
 the next task in the same transaction, and is counted in the run; a quick run tries it only with
 the largest batches.

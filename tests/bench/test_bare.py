@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from bench.bare.facts import Facts, start_facts
 from bench.bare.sqlite import BareSqlite, Turnstile
 from bench.bare.store import drive
-from tidemill.domain.facts import Fact
+from tidemill.domain.facts import decode_facts, encode_facts
 from tidemill.runtime.system import SystemClock
 from tidemill.stores.sqlite.store import SqliteStore
 
@@ -23,11 +23,20 @@ def test_the_facts_read_as_real_ones() -> None:
     facts.ended([RUN], 0, last=True)
     facts.leased([RUN], 1)
 
-    found = msgspec.json.decode(facts.encoded(), type=list[Fact])
-    begun = msgspec.json.decode(start_facts([RUN]), type=list[Fact])
+    found = decode_facts(facts.encoded())
+    begun = decode_facts(start_facts([RUN]))
 
     assert [fact.type for fact in found] == ["task.completed", "workflow.completed", "task.started"]
     assert [fact.type for fact in begun] == ["workflow.started", "task.ready"]
+
+
+def test_long_rows_of_facts_are_compressed_as_real_ones() -> None:
+    row = start_facts([RUN] * 100)
+    facts = decode_facts(row)
+
+    assert len(facts) == 200
+    assert row == zlib.compress(zlib.decompress(row), 1)
+    assert len(row) <= len(encode_facts(facts)) * 1.1
 
 
 @pytest.mark.parametrize("length", [1, 3])
