@@ -7,8 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from tests.builders import a_run, a_run_id
+from tests.builders import NOON, a_run, a_run_id
 from tests.contract.given import LANE, given
+from tidemill.domain.run import RunState
 from tidemill.ports.store import FORMAT_MAX
 from tidemill.stores.postgres import statements as postgres_statements
 from tidemill.stores.postgres.connection import PooledConnection
@@ -138,7 +139,7 @@ NAMED_INDEXES: dict[str, tuple[str, list[object]]] = {
     "claim_ready": ("task_ready", CLAIM),
     "claim_ready_alone": ("task_ready_alone", CLAIM),
     "due_tasks": ("task_due", [10, FORMAT_MAX]),
-    "due_runs": ("run_due", [10, FORMAT_MAX]),
+    "due_runs": ("run_deadline", [10, FORMAT_MAX]),
     "orphaned_tasks": ("task_granted", [10, FORMAT_MAX]),
     "held_tasks": ("task_granted", [["session"]]),
     "count_granted": ("task_granted", [["session"]]),
@@ -182,6 +183,19 @@ async def test_queries_go_by_the_index_that_they_name(postgres: PostgresStore, n
     text = "\n".join(row[0] for row in plan)
     assert re.search(rf"\b{index}\b", text), text
     assert "Seq Scan" not in text, text
+
+
+async def test_deadlines_are_not_looked_for_among_all_that_has_ended(
+    postgres: PostgresStore,
+) -> None:
+    await given(postgres, *(a_run(state=RunState.SUCCEEDED, ended_at=NOON) for _ in range(500)))
+    pool = await postgres._pool.get()
+    async with pool.acquire() as connection:
+        await connection.execute("ANALYZE run")
+        plan = await connection.fetch(explained("due_runs"), 10, FORMAT_MAX)
+
+    text = "\n".join(row[0] for row in plan)
+    assert re.findall(r"Index Scan using (\w+)", text) == ["run_deadline"], text
 
 
 async def test_what_was_lost_is_looked_for_session_by_session(postgres: PostgresStore) -> None:

@@ -14,6 +14,7 @@ LANE = ReadyLane(Lane("default", "default", 0), alone=False)
 def look(backlog: Backlog, floor: int, *, empty: bool = False) -> LaneLook:
     """What a claim of now finds."""
     ((_, belief),) = backlog.lanes(alone=False)
+    backlog.begin(LANE)
     return LaneLook(lane=LANE, version=belief.version, begin=belief.begin, floor=floor, empty=empty)
 
 
@@ -50,6 +51,37 @@ def test_a_refresh_looks_at_a_lane_from_its_beginning() -> None:
 
     ((_, belief),) = backlog.lanes(alone=False)
     assert belief.begin == 0
+
+
+def test_one_claim_looks_at_a_lane_from_its_beginning_and_others_from_the_floor() -> None:
+    backlog = Backlog()
+    backlog.note([LANE])
+    backlog.learn([look(backlog, 50_000)])
+    backlog.refresh([LANE], backlog.version)
+
+    first, second = look(backlog, 50_100), look(backlog, 50_200)
+    backlog.learn([second])
+    backlog.learn([first])
+
+    assert (first.begin, second.begin) == (0, 50_000)
+    ((_, belief),) = backlog.lanes(alone=False)
+    assert belief.begin == 50_200
+
+
+def test_the_floor_of_an_empty_lane_is_forgotten_with_the_second_refresh() -> None:
+    floors = []
+    for refreshes in (1, 2):
+        backlog = Backlog()
+        backlog.note([LANE])
+        backlog.learn([look(backlog, 50_000, empty=True)])
+        for _ in range(refreshes):
+            backlog.refresh([], backlog.version)
+        backlog.note([LANE])
+        assert look(backlog, 0).begin == 0
+        ((_, belief),) = backlog.lanes(alone=False)
+        floors.append(belief.floor)
+
+    assert floors == [50_000, 0]
 
 
 def test_what_comes_back_is_looked_for_from_the_beginning() -> None:

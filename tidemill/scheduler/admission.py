@@ -251,6 +251,7 @@ class Admission:
         self._grant_claimed(claimed)
 
     async def _claim(self, ready: ReadyLane, belief: Belief, limit: int) -> list[TaskRun]:
+        self._backlog.begin(ready)
         claim = await self._tx.tasks.claim(
             ready.lane, floor=belief.begin, limit=limit, alone=ready.alone
         )

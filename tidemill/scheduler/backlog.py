@@ -6,9 +6,10 @@ turns and hints in between. Being wrong costs a claim that finds nothing, or one
 The floor of a lane is where the next claim begins. Claimed rows leave dead entries at the low end
 of the index, which pile up while a foreign transaction holds its snapshot; beginning behind them
 keeps a claim as cheap as on a fresh table. News of a lane begin a little lower, since places are
-given before the commit and a transaction may commit behind a later one. What comes back from a
-worker has its old place, however low, and a claim of its lane begins at zero; so it does after a
-refresh, which finds whatever was skipped.
+given before the commit and a transaction may commit behind a later one; what a worker hands back
+at once has its place there too. What was held for long before it was lost has a lower one: one
+claim of its lane begins at zero then, and so does one after each refresh, which finds whatever was
+skipped. Claims beside it begin at the floor.
 """
 
 from __future__ import annotations
@@ -42,11 +43,18 @@ class Belief(msgspec.Struct, frozen=True):
     floor: int = 0  # behind the highest place that was claimed
     served: int = 0  # when it was last looked into, as a count of looks
     news: bool = False  # since the last claim began
+    whole: bool = False  # the next claim looks at all of it
 
     @property
     def begin(self) -> int:
         """Where the next claim begins."""
+        if self.whole:
+            return 0
         return max(0, self.floor - LATE_MAX) if self.news else self.floor
+
+
+WHOLE = Belief(0, whole=True)
+"""Of a lane that nothing is known of."""
 
 
 class Backlog:
@@ -67,31 +75,45 @@ class Backlog:
         return self._version
 
     def refresh(self, lanes: Iterable[ReadyLane], since: int) -> None:
-        """Take over what the store says, with every floor at zero.
+        """Take over what the store says; each lane is looked at from its beginning again.
 
-        What was noted since the look began is younger than its answer, and stays.
+        What was noted since the look began is younger than its answer, and stays. Of lanes that are
+        empty, those are forgotten that were so at the last refresh.
         """
         younger = [lane for lane, belief in self._lanes.items() if belief.version > since]
-        served = {lane: belief.served for lane, belief in self._lanes.items()}
-        self._version += 1
-        self._left.clear()
-        self._lanes = {
-            lane: Belief(self._version, 0, served.get(lane, 0)) for lane in (*lanes, *younger)
+        left = {lane: belief for lane, belief in self._left.items() if not belief.whole}
+        known = {
+            lane: msgspec.structs.replace(belief, whole=True)
+            for lane, belief in (left | self._lanes).items()
         }
+        self._version += 1
+        self._lanes = {
+            lane: msgspec.structs.replace(known.pop(lane, WHOLE), version=self._version)
+            for lane in dict.fromkeys((*lanes, *younger))
+        }
+        self._left = known
 
     def note(self, lanes: Iterable[ReadyLane]) -> None:
         """Somebody waits in these lanes."""
         for lane in lanes:
             self._version += 1
-            before = self._lanes.get(lane) or self._left.pop(lane, Belief(0))
-            self._lanes[lane] = Belief(self._version, before.floor, before.served, news=True)
+            before = self._lanes.get(lane) or self._left.pop(lane, WHOLE)
+            self._lanes[lane] = msgspec.structs.replace(before, version=self._version, news=True)
 
     def come_back(self, lanes: Iterable[ReadyLane]) -> None:
         """Tasks wait again in these lanes, at their old places."""
         for lane in lanes:
             self._version += 1
-            before = self._lanes.get(lane) or self._left.pop(lane, Belief(0))
-            self._lanes[lane] = Belief(self._version, 0, before.served, news=True)
+            before = self._lanes.get(lane) or self._left.pop(lane, WHOLE)
+            self._lanes[lane] = msgspec.structs.replace(
+                before, version=self._version, news=True, whole=True
+            )
+
+    def begin(self, lane: ReadyLane) -> None:
+        """A claim of the lane begins; one that looks at all of it is enough."""
+        belief = self._lanes.get(lane)
+        if belief is not None and belief.whole:
+            self._lanes[lane] = msgspec.structs.replace(belief, whole=False)
 
     def pass_by(self, look: LaneLook) -> None:
         """Let other claims begin behind one that is not committed yet: what it has is locked."""
@@ -104,9 +126,11 @@ class Backlog:
         """Claims are undone: begin where they began, whatever others find behind them."""
         for look in looks:
             self._version += 1
-            before = self._lanes.get(look.lane) or self._left.pop(look.lane, Belief(0))
+            before = self._lanes.get(look.lane) or self._left.pop(look.lane, WHOLE)
             floor = min(before.floor, look.begin)
-            self._lanes[look.lane] = Belief(self._version, floor, before.served, news=True)
+            self._lanes[look.lane] = msgspec.structs.replace(
+                before, version=self._version, floor=floor, news=True
+            )
 
     def learn(self, looks: Iterable[LaneLook]) -> None:
         """Take over what claims have found, once their transaction is committed.
@@ -119,15 +143,18 @@ class Backlog:
                 continue
             self._looks += 1
             if belief.version != look.version:
-                # A floor below where the claim began was set since, by a refresh or an undoing.
+                # A floor below where the claim began was set since, by an undoing.
                 passed = belief.floor >= look.begin
                 floor = max(belief.floor, look.floor) if passed else belief.floor
-                self._lanes[look.lane] = Belief(belief.version, floor, self._looks, news=True)
+                self._lanes[look.lane] = msgspec.structs.replace(
+                    belief, floor=floor, served=self._looks, news=True
+                )
             elif look.empty:
                 del self._lanes[look.lane]
                 self._left[look.lane] = Belief(0, look.floor, self._looks)
             else:
-                self._lanes[look.lane] = Belief(belief.version, look.floor, self._looks)
+                floor = max(belief.floor, look.floor)
+                self._lanes[look.lane] = Belief(belief.version, floor, self._looks)
 
     def lanes(self, *, alone: bool) -> list[tuple[ReadyLane, Belief]]:
         """Highest priority first; among equals, the one not looked into for longest."""

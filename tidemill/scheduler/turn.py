@@ -71,7 +71,7 @@ class TurnResult(msgspec.Struct, kw_only=True):
     unserved: list[Lane] = []  # lanes of suspects that found no idle worker
     again: list[RunId] = []
     waiting: set[ReadyLane] = set()
-    returned: set[ReadyLane] = set()  # lanes of tasks that came back from a worker
+    returned: set[ReadyLane] = set()  # lanes of tasks that came back after a long time
     looks: list[LaneLook] = []
     due_in: set[int] = set()  # microseconds until the timers of what this turn touched
 
@@ -231,7 +231,7 @@ def _let_happen(ledger: Ledger, item: TaskItem, alive: set[SessionId], result: T
         result.freed[before.session_id] += 1
         if after.state in ENDED:
             result.freed_by.setdefault(item.run_id, []).append(before.session_id)
-        elif after.state is TaskState.READY:
+        elif after.state is TaskState.READY and not isinstance(event, Released):
             result.returned.add(ReadyLane(lane_of(after), alone=after.hold == ALONE))
     if before is not None and isinstance(event, _TAKING) and before.state in GRANTED:
         assert before.session_id is not None

@@ -33,7 +33,7 @@ class WorkerConfig:
     ping_seconds: float = 1.0
     silence_seconds: float = 3.0
     holdings_seconds: float = 2.0
-    ahead_seconds: float = 0.05  # from taking a task ahead of its slot to handing it back
+    ahead_seconds: float = 0.25  # from taking a task ahead of its slot to handing it back
     started_seconds: float = 2.0  # over a broker: until `started` is said again
     repeat_seconds: float = 3.0  # the same for outcomes that were not acknowledged
     flush_seconds: float = 0.2  # how long progress and output gather

@@ -13,10 +13,10 @@ ORDER BY t.due_at
 LIMIT $1;
 
 -- name: due_runs
--- Index: run_due.
+-- Index: run_deadline, whose condition is repeated as it is, so that no other one can be used.
 SELECT id
 FROM run
-WHERE due_at IS NOT NULL AND ended_at IS NULL AND stop IS NULL
+WHERE due_at IS NOT NULL AND stop IS NULL AND coalesce(ended_at, 0) = 0
     AND due_at <= (SELECT now_micros()) AND quarantine IS NULL AND format <= $2
 ORDER BY due_at
 LIMIT $1;

@@ -1,0 +1,2 @@
+-- Queries name their index here: nothing to do.
+SELECT 1;
