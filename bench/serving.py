@@ -7,7 +7,9 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from bench.batches import Batches
 from bench.shapes import job
+from bench.stage import Stage
 from tidemill.domain.identifiers import RunId
 from tidemill.domain.run import RUN_ENDED, RunState
 from tidemill.engine.runs import StartRequest, start
@@ -44,6 +46,12 @@ async def run_batch(system: Embedded, count: int) -> float:
     started = await start(system.store, system.bus, system.entropy, requests)
     await until_succeeded(system, started[-1].run_id)
     return time.perf_counter() - begin
+
+
+async def note_batch(stage: Stage, done: Batches, system: Embedded, count: int) -> None:
+    """Run a batch, add it to those done, and tell how it went."""
+    done.note(count, await run_batch(system, count))
+    stage.say(f"{done.count:,} finished {done.name}, {done.rates[-1]:,.0f} tasks per second")
 
 
 async def until_succeeded(system: Embedded, run_id: RunId) -> None:

@@ -1,7 +1,8 @@
 """`snapshot`: does it slow down while a foreign transaction holds its snapshot for five minutes?
 
-Batches of single jobs, from the wish to the end, one after the other: for a minute without, then
-with the snapshot. The rate of the last minute is held against that of the minute before it began.
+Batches of single jobs, from the wish to the end, one after the other under the snapshot. When it
+has been held for so long, batches take turns with those of another store on which nobody holds one,
+until a minute of each has passed: a shared machine is now faster, now slower.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ import time
 from bench.batches import Batches
 from bench.foreign import foreign_snapshot
 from bench.results import Sample
-from bench.serving import run_batch, serving, started_with
+from bench.serving import note_batch, run_batch, serving, started_with
 from bench.stage import Stage
-from tidemill.runtime.embedded import Embedded
 
 BATCH = 5_000
 BATCH_QUICK = 1_000
@@ -30,30 +30,31 @@ async def measure_snapshot(stage: Stage) -> list[Sample]:
     hold = HOLD_SECONDS_QUICK if stage.quick else HOLD_SECONDS
     compared = COMPARED_SECONDS_QUICK if stage.quick else COMPARED_SECONDS
     stage.settings |= {"batch": batch, "snapshot_seconds": hold, "compared_seconds": compared}
-    async with stage.fresh_store() as (address, settings), serving(address) as system:
+    held, free = Batches("under the snapshot"), Batches("without")
+    async with (
+        stage.fresh_store() as (address, settings),
+        stage.fresh_store() as (beside, _),
+        serving(address) as system,
+        serving(beside) as other,
+    ):
         stage.settings |= settings | started_with(system)
-        for _ in range(WARM_BATCHES):
-            await run_batch(system, batch)
-        before = await _work(stage, system, batch, compared)
+        for one in (system, other) * WARM_BATCHES:
+            await run_batch(one, batch)
         async with foreign_snapshot(address):
-            held = await _work(stage, system, batch, hold)
-    return _samples(before, held, compared)
+            begin = time.perf_counter()
+            while time.perf_counter() - begin < hold:
+                await note_batch(stage, held, system, batch)
+            while free.seconds < compared:
+                await note_batch(stage, free, other, batch)
+                await note_batch(stage, held, system, batch)
+    return _samples(free, held)
 
 
-async def _work(stage: Stage, system: Embedded, batch: int, seconds: float) -> Batches:
-    done = Batches()
-    begin = time.perf_counter()
-    while (passed := time.perf_counter() - begin) < seconds:
-        done.note(batch, await run_batch(system, batch))
-        stage.say(f"{done.rates[-1]:,.0f} tasks per second after {passed:.0f} of {seconds:.0f} s")
-    return done
-
-
-def _samples(before: Batches, held: Batches, compared: float) -> list[Sample]:
-    first, last = before.rate, held.last_seconds(compared).rate
+def _samples(free: Batches, held: Batches) -> list[Sample]:
+    before, last = free.rate, held.last(len(free)).rate
     rate = "tasks_per_second"
     return [
-        Sample("slowdown_percent", "%", [(1 - last / first) * 100]),
-        Sample(rate, "1/s", [first], variant="before", settings={"series": before.series()}),
+        Sample("slowdown_percent", "%", [(1 - last / before) * 100]),
+        Sample(rate, "1/s", [before], variant="without", settings={"series": free.series()}),
         Sample(rate, "1/s", [last], variant="held", settings={"series": held.series()}),
     ]
