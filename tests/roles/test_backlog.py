@@ -90,7 +90,7 @@ def test_what_comes_back_is_looked_for_from_the_beginning() -> None:
     backlog.learn([look(backlog, 50_000)])
     beside = look(backlog, 60_000)
 
-    backlog.come_back([LANE])
+    backlog.note([LANE], whole=True)
     backlog.learn([beside])
 
     ((_, belief),) = backlog.lanes(alone=False)

@@ -93,20 +93,13 @@ class Backlog:
         }
         self._left = known
 
-    def note(self, lanes: Iterable[ReadyLane]) -> None:
-        """Somebody waits in these lanes."""
-        for lane in lanes:
-            self._version += 1
-            before = self._lanes.get(lane) or self._left.pop(lane, WHOLE)
-            self._lanes[lane] = msgspec.structs.replace(before, version=self._version, news=True)
-
-    def come_back(self, lanes: Iterable[ReadyLane]) -> None:
-        """Tasks wait again in these lanes, at their old places."""
+    def note(self, lanes: Iterable[ReadyLane], *, whole: bool = False) -> None:
+        """Somebody waits in these lanes, perhaps at a place from long ago: then look at all."""
         for lane in lanes:
             self._version += 1
             before = self._lanes.get(lane) or self._left.pop(lane, WHOLE)
             self._lanes[lane] = msgspec.structs.replace(
-                before, version=self._version, news=True, whole=True
+                before, version=self._version, news=True, whole=whole or before.whole
             )
 
     def begin(self, lane: ReadyLane) -> None:

@@ -204,7 +204,7 @@ class Turns:
         self._means.foresight.note(result.grants)
         self._desk.backlog.learn(result.looks)
         self._desk.backlog.note(result.waiting)
-        self._desk.backlog.come_back(result.returned)
+        self._desk.backlog.note(result.returned, whole=True)
         self._desk.inbox.put_back(result.missed)
         self._desk.inbox.go_on(result.again)
         self._timers.set(result.due_in)
