@@ -84,7 +84,7 @@ class KafkaBroker:
             await follower.close()
 
     async def close(self) -> None:
-        """End every thread and connection; safe to call twice."""
+        """End every connection, the last threads in the background; safe to call twice."""
         self._closed = True
         readers, self._readers = self._readers, set()
         await asyncio.gather(self._sender.close(), *(reader.close() for reader in readers))
