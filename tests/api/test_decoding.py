@@ -9,6 +9,16 @@ import pytest
 from tests.api.endpoints import NewThing, ThingsQuery
 from tidemill.api.decoding import decode_json, decode_query
 from tidemill.domain.errors import InvalidInput
+from tidemill.protocol.resources.identity import (
+    Bootstrap,
+    ChangePassword,
+    ChangeUser,
+    CreateUser,
+    LogIn,
+    Refresh,
+    Register,
+)
+from tidemill.protocol.resources.secrets import PutSecret
 
 
 def body_problems(data: bytes) -> list[tuple[str, str]]:
@@ -143,3 +153,27 @@ def test_every_problem_of_a_query_is_told_at_once(query: bytes, problems: set[st
         decode_query(query, ThingsQuery)
 
     assert {problem.path for problem in caught.value.problems} == problems
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [
+        (Bootstrap, "token"),
+        (Bootstrap, "password"),
+        (Register, "invitation"),
+        (LogIn, "password"),
+        (Refresh, "refresh_token"),
+        (ChangePassword, "current"),
+        (ChangePassword, "new"),
+        (CreateUser, "password"),
+        (ChangeUser, "password"),
+        (PutSecret, "value"),
+    ],
+)
+@pytest.mark.parametrize("value", [b"98765432", b'["98765432"]', b'{"98765432": 1}'])
+def test_a_secret_that_is_refused_is_not_shown(kind: type[Any], field: str, value: bytes) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        decode_json(b'{"%s": %s}' % (field.encode(), value), kind)
+
+    assert f"{field}: must be a string" in str(refused.value)
+    assert "98765432" not in str(refused.value)

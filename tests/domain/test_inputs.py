@@ -131,6 +131,7 @@ def test_every_problem_is_told_at_once() -> None:
     [
         ({"maxItems": 1}, [1, 2], "input.x: has 2 entries, at most 1 are allowed"),
         ({"uniqueItems": True}, [1, 1], "input.x: [1,1] has non-unique elements"),
+        ({"minLength": 3}, "ab", "input.x: has 2 characters, at least 3 are needed"),
         ({"minItems": 2}, [1], "input.x: [1] has less than 2 items"),
         ({"type": "string", "format": "email"}, "x", 'input.x: "x" is not a "email"'),
         ({"type": ["integer", "null"]}, [], "input.x: must be null or a whole number, not a list"),
@@ -154,6 +155,23 @@ def test_other_keywords_are_told_in_plain_words(
     schema: dict[str, Any], value: Any, message: str
 ) -> None:
     assert messages_of({"properties": {"x": schema}}, {"x": value}) == [message]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (123_456_789, "must be a string"),
+        ("hunter2", "has 7 characters, at least 12 are needed"),
+        ("hunter2" * 3, "has 21 characters, at most 20 are allowed"),
+        ("hunter2hunter2", "is refused, and not shown here: see what the field may be"),
+    ],
+)
+def test_nothing_of_a_secret_is_shown(value: Any, message: str) -> None:
+    secret = {"type": "string", "minLength": 12, "maxLength": 20, "pattern": "^[A-Z]*$"}
+    schema = {"properties": {"password": {**secret, "writeOnly": True}}}
+
+    assert messages_of(schema, {"password": value})[0] == f"input.password: {message}"
+    assert "hunter2" not in str(messages_of(schema, {"password": value}))
 
 
 def test_of_many_problems_the_first_are_told() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from jsonschema_rs import ValidationError
 
@@ -84,18 +84,29 @@ def schema_problems(
         case "propertyNames":
             yield _problem(path, f"has a key that is refused: {_text(error.kind.value)}", "BAD_KEY")
         case name:
-            yield _problem(path, _text(error), _code(name, error))
+            secret = _node(schema, error.schema_path).get("writeOnly")
+            text = _secret_text(error) if secret else _text(error)
+            yield _problem(path, text, _code(name, error))
 
 
 def _problem(path: Sequence[Part], message: str, code: str) -> Problem:
     return Problem(path=format_path(path), message=message, code=code)
 
 
-def _known_fields(schema: Mapping[str, Any], place: Sequence[Part]) -> list[str]:
+def _node(schema: Mapping[str, Any], place: Sequence[Part]) -> Mapping[str, Any]:
+    """The part of a schema whose keyword, the last of the path, was not kept to."""
     here: Any = schema
-    for part in place[:-1]:
-        here = here[part]
-    return [name for name in here.get("properties", ()) if not name.startswith("$")]
+    try:
+        for part in place[:-1]:
+            here = here[part]
+    except (LookupError, TypeError):  # a place in another schema, which this one refers to
+        return {}
+    return cast("Mapping[str, Any]", here)
+
+
+def _known_fields(schema: Mapping[str, Any], place: Sequence[Part]) -> list[str]:
+    fields = _node(schema, place).get("properties", ())
+    return [name for name in fields if not name.startswith("$")]
 
 
 def _unknown_text(field: str, known: Sequence[str]) -> str:
@@ -155,6 +166,17 @@ def _code(name: str, error: ValidationError) -> str:
     return _CODES.get(name, "INVALID")
 
 
+def _secret_text(error: ValidationError) -> str:
+    """What is wrong with a value that goes in and never comes out: nothing of it is shown."""
+    match error.kind.name:
+        case "type":
+            return f"must be {_allowed(error)}"
+        case "minLength" | "maxLength":
+            return _text(error)
+        case _:
+            return "is refused, and not shown here: see what the field may be"
+
+
 def _text(error: ValidationError) -> str:
     value: Any = error.instance
     match error.kind.name:
@@ -171,6 +193,8 @@ def _text(error: ValidationError) -> str:
             return f"must be {PATTERN_WORDS[error.kind.value]}, not {show(value)}"
         case "minLength" | "minItems" if not value:
             return "must not be empty"
+        case "minLength":
+            return f"has {len(value):,} characters, at least {error.kind.value:,} are needed"
         case "maxLength":
             return f"has {len(value):,} characters, at most {error.kind.value:,} are allowed"
         case "maxItems":

@@ -21,7 +21,7 @@ from tidemill.domain.patterns import (
 )
 from tidemill.domain.permissions import Permission, Role
 from tidemill.domain.workflow import Name
-from tidemill.protocol.resources.values import PAGE_DEFAULT, Cursor, Limit, Time
+from tidemill.protocol.resources.values import PAGE_DEFAULT, SECRET, Cursor, Limit, Time
 
 Email: TypeAlias = Annotated[str, Meta(max_length=254, pattern=EMAIL_PATTERN)]
 PersonName: TypeAlias = Annotated[
@@ -36,14 +36,13 @@ Password: TypeAlias = Annotated[
         min_length=PASSWORD_CHARACTERS_MIN,
         max_length=PASSWORD_CHARACTERS_MAX,
         description="Not one of those that are tried first.",
-        extra_json_schema={"format": "password"},
+        extra_json_schema=SECRET,
     ),
 ]
 GivenPassword: TypeAlias = Annotated[
-    str,
-    Meta(max_length=PASSWORD_CHARACTERS_MAX, extra_json_schema={"format": "password"}),
+    str, Meta(max_length=PASSWORD_CHARACTERS_MAX, extra_json_schema=SECRET)
 ]
-Secret: TypeAlias = Annotated[str, Meta(min_length=1, max_length=256)]
+Secret: TypeAlias = Annotated[str, Meta(min_length=1, max_length=256, extra_json_schema=SECRET)]
 
 
 class Bootstrap(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -7,13 +7,13 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from tidemill.protocol.resources.values import Time
+from tidemill.protocol.resources.values import SECRET, Time
 
 
 class PutSecret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The value of a secret, at most 32 KiB."""
 
-    value: Annotated[str, Meta(min_length=1, max_length=32_768)]
+    value: Annotated[str, Meta(min_length=1, max_length=32_768, extra_json_schema=SECRET)]
 
     def __repr__(self) -> str:
         return "PutSecret(***)"

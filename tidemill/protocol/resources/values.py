@@ -18,6 +18,9 @@ from tidemill.domain.run import KEY_CHARACTERS_MAX
 PAGE_DEFAULT = 50
 PAGE_MAX = 500
 
+SECRET = {"format": "password", "writeOnly": True}
+"""What a schema says of a value that goes in and never comes out, not even in an error."""
+
 T = TypeVar("T")
 
 Time: TypeAlias = Annotated[datetime, Meta(tz=True)]
@@ -58,6 +61,7 @@ class ErrorView(msgspec.Struct, frozen=True, kw_only=True):
 __all__ = [
     "PAGE_DEFAULT",
     "PAGE_MAX",
+    "SECRET",
     "Cursor",
     "ErrorView",
     "Key",
