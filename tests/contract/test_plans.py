@@ -73,7 +73,6 @@ async def test_batches_find_their_rows_by_the_primary_key(postgres: PostgresStor
 HOT = (
     "open_turn",
     "write_turn",
-    "write_grants",
     "claim_ready",
     "claim_ready_alone",
     "lock_sessions",

@@ -165,19 +165,14 @@ def _told(facts: Sequence[bytes]) -> list[Access]:
     return [access for row in facts for access in _appended([row])]
 
 
-def _granted(values: Sequence[Any]) -> list[Access]:
-    """Tasks as JSON, and facts."""
-    tasks = [(task["run_id"], task["position"]) for task in json.loads(values[0])]
-    saved = [Access("task", key, Mode.NO_KEY_UPDATE, True) for key in tasks]
-    return [*saved, *_told(values[1])]
-
-
 def _written(values: Sequence[Any]) -> list[Access]:
     """All that a turn leaves behind: tasks and runs as JSON, results and facts."""
+    tasks = [(task["run_id"], task["position"]) for task in json.loads(values[0])]
     runs = [run["id"] for run in json.loads(values[1])]
     results = [(key["run_id"], key["position"]) for key in json.loads(values[2])]
     return [
-        *_granted([values[0], values[4]]),
+        *(Access("task", key, Mode.NO_KEY_UPDATE, True) for key in tasks),
+        *_told(values[4]),
         *_each("run", Mode.NO_KEY_UPDATE, writes=True)([runs]),
         *(Access("task_result", key, Mode.UPDATE, True) for key in results),
     ]
@@ -191,7 +186,6 @@ def _claimed(_values: Sequence[Any]) -> list[Access]:
 DESCRIPTIONS: dict[str, Describe] = {
     "open_turn": _opened,
     "write_turn": _written,
-    "write_grants": _granted,
     "now": _nothing,
     "read_inputs": _nothing,
     "read_results": _nothing,

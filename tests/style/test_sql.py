@@ -13,7 +13,7 @@ SQLITE = load_queries("tidemill.stores.sqlite")
 POSTGRES = load_queries("tidemill.stores.postgres")
 
 # How a batch travels, and in how many trips, is the business of each database.
-ONLY_POSTGRES = {"open_turn", "write_turn", "write_grants"}
+ONLY_POSTGRES = {"open_turn", "write_turn"}
 ONLY_SQLITE = {"take_places"}
 
 

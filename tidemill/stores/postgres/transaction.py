@@ -79,15 +79,13 @@ class PostgresTransaction(StoreTransaction):
         await self.history.add_attempts(changes.attempts)
         # An error may quote a NUL character, and no JSON value of the database holds one.
         await self.tasks.save([task for task in changes.tasks if task.error is not None])
+        if not (changes.tasks or changes.runs or changes.results or changes.facts):
+            return
         tasks = _text([task for task in changes.tasks if task.error is None])
-        if changes.runs or changes.results:
-            results = await self._results(changes)
-            await self._write("write_turn", tasks, _text(changes.runs), *results, changes.facts)
-        elif changes.tasks or changes.facts:
-            await self._write("write_grants", tasks, changes.facts)
-
-    async def _write(self, name: str, *values: object) -> None:
-        ((number,),) = await self._statements.fetch(name, *values)
+        results = await self._results(changes)
+        ((number,),) = await self._statements.fetch(
+            "write_turn", tasks, _text(changes.runs), *results, changes.facts
+        )
         self.outbox.latest = max(self.outbox.latest, number or 0)
 
     async def _results(self, changes: Changes) -> tuple[str, list[bytes]]:

@@ -121,37 +121,3 @@ WITH saved_tasks AS (
     RETURNING number
 )
 SELECT max(number) FROM told;
-
--- name: write_grants
--- Index: primary keys. As `write_turn`, when tasks were granted or handed back and no run changed.
-WITH saved_tasks AS (
-    UPDATE task AS t SET
-        state = v.state, epoch = coalesce(v.epoch, 0), failures = coalesce(v.failures, 0),
-        losses = coalesce(v.losses, 0), waiting = coalesce(v.waiting, 0),
-        failed = coalesce(v.failed, 0), skipped = coalesce(v.skipped, 0), told = v.told,
-        route = v.route, priority = coalesce(v.priority, 0), hold = v.hold, due_at = v.due_at,
-        session_id = v.session_id, ready_at = v.ready_at, started_at = v.started_at,
-        ended_at = v.ended_at, ended_no = v.ended_no, reason = v.reason, error = NULL,
-        format = coalesce(v.format, 1),
-        ready_no = CASE
-            WHEN v.state <> 'READY' THEN t.ready_no
-            WHEN t.state = 'RUNNING' THEN coalesce(t.ready_no, nextval('task_ready_no'))
-            WHEN t.state = 'READY' AND t.hold IS NOT DISTINCT FROM v.hold THEN t.ready_no
-            ELSE nextval('task_ready_no')
-        END
-    FROM json_to_recordset($1::JSON) AS v (
-        run_id UUID, position INTEGER, state TEXT, epoch INTEGER, failures INTEGER,
-        losses INTEGER, waiting INTEGER, failed INTEGER, skipped INTEGER, told INTEGER,
-        route TEXT, priority INTEGER, hold TEXT, due_at BIGINT, session_id TEXT, ready_at BIGINT,
-        started_at BIGINT, ended_at BIGINT, ended_no INTEGER, reason TEXT, format INTEGER
-    )
-    CROSS JOIN LATERAL (
-        SELECT k.ctid FROM task AS k WHERE k.run_id = v.run_id AND k.position = v.position OFFSET 0
-    ) AS k
-    WHERE t.ctid = k.ctid
-), told AS (
-    INSERT INTO outbox (facts, created_at)
-    SELECT v.facts, now_micros() FROM unnest($2::BYTEA[]) AS v (facts)
-    RETURNING number
-)
-SELECT max(number) FROM told;
