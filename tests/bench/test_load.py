@@ -186,9 +186,9 @@ async def test_pages_without_a_run_of_ours_are_not_read_twice() -> None:
 
 
 async def test_a_load_that_takes_too_long_ends_with_what_there_is() -> None:
-    script = Scripted(open_pages=[[_id(1)]] * 1_000)
+    script = Scripted(open_pages=[[_id(1)]] * 100_000)
 
-    tally = await _run(script, FEW, replace(ONE_BY_ONE, timeout=0.2))
+    tally = await _run(script, FEW, replace(ONE_BY_ONE, timeout=3.0))
 
     assert (tally.end, tally.submitted, tally.exact) == ("timed out", 7, False)
 

@@ -15,7 +15,6 @@ from tests.deployment import Deployment, RoleProcess
 from tests.servers import Server
 
 LOOK_SECONDS = 0.05
-EARLY_SECONDS = 5.0
 
 
 class Nemesis:
@@ -70,7 +69,8 @@ class Nemesis:
         status = process.status
         if status is None:
             return
-        early = process.age < EARLY_SECONDS  # it had no time to say what SIGTERM means
+        # Before it has introduced itself, it may not know what SIGTERM means.
+        early = f"(process {process.pid})" not in process.text()
         if not process.asked_to_end or status not in {0, -9, *([-15] if early else [])}:
             self.unexpected.append(f"{process.name} ended with {status}")
         process.start()

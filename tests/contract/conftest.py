@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import pytest
 
 from tests.builders import NOON
 from tests.contract.quick_schema import make_schema
+from tests.patience import patient_connections
 from tidemill.domain.identifiers import Moment
 from tidemill.ports.store import Store
 from tidemill.stores.postgres.store import PostgresStore
@@ -69,6 +70,13 @@ async def postgres(postgres_dsn: str) -> AsyncIterator[PostgresStore]:
     store = PostgresStore(postgres_dsn, schema=schema)
     yield store
     await store.close()
+
+
+@pytest.fixture
+def patience() -> Iterator[None]:
+    """For `usefixtures`, which come first: stores that wait for locks as long as it takes."""
+    with patient_connections():
+        yield
 
 
 @pytest.fixture(params=["sqlite_memory", "sqlite_file", "postgres"])

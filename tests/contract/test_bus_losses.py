@@ -171,9 +171,9 @@ async def test_a_stream_forgets_its_oldest_entries(redis_url: str) -> None:
 async def test_fault_29_a_frozen_redis_is_given_up_in_bounded_time(
     forgetful_redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis, "ANSWER_SECONDS", 0.3)
     broker = RedisBroker(forgetful_redis.url)
     await broker.send("t", [Message(value=b"1")])
+    monkeypatch.setattr(redis, "ANSWER_SECONDS", 0.3)
     forgetful_redis.pause()
     try:
         with pytest.raises(Unavailable, match="no answer within"):

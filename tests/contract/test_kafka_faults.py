@@ -34,6 +34,7 @@ from tidemill.buses import kafka_follower
 from tidemill.buses.kafka import KafkaBroker
 from tidemill.buses.kafka_address import parse_kafka_url
 from tidemill.buses.kafka_reader import KafkaReader
+from tidemill.buses.mailbox import Mailbox
 from tidemill.domain.errors import InvalidInput, Unavailable
 from tidemill.ports.broker import Consumer, Message
 
@@ -216,7 +217,8 @@ async def test_a_slow_follower_loses_the_oldest_messages(url: str) -> None:
         await broker.send("events", numbered(100, key="run"))
         await next_of(events, 1)
         await broker.send("events", numbered(100, key="run", begin=100))
-        await asyncio.sleep(0.5)
+        assert isinstance(events, Mailbox)
+        await _until(lambda: numbers_in(events._items)[-1:] == [199])
 
         seen = await next_of(events, 10)
 

@@ -20,7 +20,7 @@ from tidemill.stores.errors import StoreRefused
 from tidemill.stores.postgres.connection import mapped_errors
 from tidemill.stores.postgres.store import PostgresStore
 
-CANCEL_SECONDS = 3.0
+CANCEL_SECONDS = 10.0  # a command that nobody bounds takes 15
 
 
 async def lock_both(

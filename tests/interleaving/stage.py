@@ -16,6 +16,7 @@ from unittest.mock import patch
 import asyncpg
 
 from tests.interleaving.gate import GatedConnection
+from tests.patience import patient_connections
 from tests.roles.mill import SeededEntropy
 from tidemill.buses.memory import MemoryBus
 from tidemill.domain.events import Failed
@@ -238,9 +239,8 @@ async def staged(dsn: str) -> AsyncIterator[Stage]:
     schema = f"interleaving_{next(_schemas)}"
     store = PostgresStore(dsn, schema=schema)
     store._renewals = LazyPool(dsn, CONNECTIONS, schema)  # two schedulers would have one each
-    with patch(
-        "asyncpg.create_pool", partial(asyncpg.create_pool, connection_class=GatedConnection)
-    ):
+    gated = partial(asyncpg.create_pool, connection_class=GatedConnection)
+    with patch("asyncpg.create_pool", gated), patient_connections():
         pools = [await store._pool.get(), await store._renewals.get()]
     await store.migrate()
     for pool in pools:

@@ -165,6 +165,25 @@ async def a_cluster(
         await store.close()
 
 
+async def ask(cluster: Cluster, query: str) -> list[object]:
+    """The first column of whatever the database answers."""
+    connection = await asyncpg.connect(cluster.roles.store)
+    try:
+        return [row[0] for row in await connection.fetch(query)]
+    finally:
+        await connection.close()
+
+
+async def relayed(cluster: Cluster) -> bool:
+    """Whether every row of the outbox has been published."""
+    left = "SELECT count(*) FROM outbox WHERE position IS NULL"
+    behind = """
+        SELECT (SELECT coalesce(max(position), 0) FROM outbox) - coalesce(max(position), 0)
+        FROM outbox_cursor WHERE name = 'bus'
+    """
+    return await ask(cluster, left) == [0] and await ask(cluster, behind) == [0]
+
+
 async def fresh_database(dsn: str) -> str:
     """The address of a new, empty database."""
     name = f"cluster_{next(_numbers)}"

@@ -80,11 +80,11 @@ class Shell:
             finish(process)
 
 
-def finish(process: subprocess.Popen[str]) -> Ended:
+def finish(process: subprocess.Popen[str], seconds: float = WAIT_SECONDS_MAX) -> Ended:
     """Wait for a command to end; what it printed can be read once."""
     if process.stdout is not None and process.stdout.closed:
         return Ended(process.wait(), "", "")
-    out, err = process.communicate(timeout=WAIT_SECONDS_MAX)
+    out, err = process.communicate(timeout=seconds)
     return Ended(process.returncode, out, err)
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,10 +12,14 @@ from urllib.parse import urlsplit
 
 import psutil
 import pytest
+from confluent_kafka import Consumer as Reader
+from confluent_kafka import TopicPartition
 
 from examples.orders.shop import Shop
+from tests.contract.broker_stage import take_all
 from tests.deployment import ROOT, RoleProcess
-from tests.process.cluster import Cluster, a_cluster, calls
+from tests.process.cluster import Cluster, a_cluster, calls, relayed, seen_async
+from tidemill.buses.kafka_address import parse_kafka_url
 from tidemill.domain.run import Run, RunState
 from tidemill.engine.runs import StartRequest, start
 from tidemill.ports.broker import Broker
@@ -26,7 +28,6 @@ from tidemill.runtime.wiring import open_broker
 from tidemill.sdk.files import load_file
 
 RECOVERY_SECONDS = 25.0
-QUIET_SECONDS = 2.0
 ORDERS = ROOT / "examples" / "orders"
 RecordProperty = Callable[[str, object], None]
 _numbers = count(1)
@@ -193,7 +194,7 @@ async def an_order(cluster: Cluster, url: str, shop: str) -> tuple[Run, set[int]
     [started] = await start(cluster.store, cluster.bus, SystemEntropy(), [request])
     run = await cluster.until_ended(started.run_id, 60)
     talks_to = ports_of(worker)
-    await asyncio.sleep(QUIET_SECONDS)  # the last facts are on their way
+    await seen_async(lambda: relayed(cluster))
     return run, talks_to
 
 
@@ -201,19 +202,27 @@ async def dumped(url: str, topics: list[str]) -> dict[str, list[dict[str, Any]]]
     """Every event of some topics, as a stranger reads them."""
     broker = open_broker(url)
     try:
-        return {topic: await _events(broker, topic) for topic in topics}
+        return {topic: await _events(broker, topic, _held(url, topic)) for topic in topics}
     finally:
         await broker.close()
 
 
-async def _events(broker: Broker, topic: str) -> list[dict[str, Any]]:
-    events: list[dict[str, Any]] = []
+async def _events(broker: Broker, topic: str, count: int) -> list[dict[str, Any]]:
     async with broker.consume([topic], f"dump-{topic}") as consumer:
-        with suppress(TimeoutError):
-            while True:
-                messages = await asyncio.wait_for(consumer.take(100), QUIET_SECONDS)
-                events += [json.loads(message.value) for message in messages]
-    return events
+        return [json.loads(message.value) for message in await take_all(consumer, count)]
+
+
+def _held(url: str, topic: str) -> int:
+    """How many messages a topic of Kafka has, now that nobody writes."""
+    address = parse_kafka_url(url)
+    name = f"{address.prefix}.{topic}"
+    reader = Reader({"bootstrap.servers": ",".join(address.servers), "group.id": "count"})
+    places = [
+        TopicPartition(name, number) for number in reader.list_topics(name).topics[name].partitions
+    ]
+    marks = [reader.get_watermark_offsets(place) for place in places]
+    reader.close()
+    return sum(high - low for low, high in marks)
 
 
 def steps(events: list[dict[str, Any]]) -> list[str]:

@@ -11,7 +11,7 @@ from tests.chaos.faults import HASTY_LINES
 from tests.chaos.stage import Campaign
 
 
-@pytest.mark.parametrize(("via", "slots", "rate_min"), [(None, 16, 300), ("redis", 200, 60)])
+@pytest.mark.parametrize(("via", "slots", "rate_min"), [(None, 16, 100), ("redis", 200, 20)])
 async def test_nothing_is_lost_or_doubled_while_everything_is_killed(
     tmp_path: Path, via: str | None, slots: int, rate_min: float
 ) -> None:

@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator, Callable
 from itertools import pairwise
 from pathlib import Path
 
-import asyncpg
+import httpx
 import pytest
 
-from tests.process.cluster import Cluster, a_cluster, calls, seen_async
+from tests.process.cluster import Cluster, a_cluster, ask, calls, relayed, seen, seen_async
+from tests.servers.process import free_port
 from tidemill.domain.errors import Unavailable
 from tidemill.domain.identifiers import RunId
 from tidemill.domain.run import RunState
@@ -59,15 +60,6 @@ async def steady_load(cluster: Cluster, *tasks: TaskSpec) -> AsyncIterator[list[
         await asyncio.wait([submitting])
     for run_id in begun:
         await cluster.until_ended(run_id)
-
-
-async def ask(cluster: Cluster, query: str) -> list[object]:
-    """The first column of whatever the database answers."""
-    connection = await asyncpg.connect(cluster.roles.store)
-    try:
-        return [row[0] for row in await connection.fetch(query)]
-    finally:
-        await connection.close()
 
 
 async def longest_pause(cluster: Cluster) -> float:
@@ -129,33 +121,34 @@ async def test_a_rolling_restart_of_everything_under_load_costs_no_attempt(
     assert set(await ask(cluster, REASONS)) <= {Reason.RELEASED}
 
 
+def stands_by(health: str) -> bool:
+    """Whether a notifier is ready and lets another one lead."""
+    try:
+        answer = httpx.get(f"http://{health}/ready", timeout=5)
+    except httpx.TransportError:
+        return False
+    return answer.is_success and "relay: another one leads" in answer.text
+
+
 @pytest.mark.alone
 async def test_another_notifier_takes_over_within_two_seconds(
     cluster: Cluster, record_property: RecordProperty
 ) -> None:
     await cluster.worker()
-    leader, standby = cluster.roles.add_notifier(), cluster.roles.add_notifier()
+    health = f"127.0.0.1:{free_port()}"
+    leader = cluster.roles.add_notifier()
+    standby = cluster.roles.add_notifier("--health", health)
     leader.start()
     await cluster.begin(*CHAIN)
-    await seen_async(lambda: _relayed(cluster))
+    await seen_async(lambda: relayed(cluster))
     standby.start()
-    await asyncio.sleep(1.5)  # the start of the second is not what is measured
+    await seen(lambda: stands_by(health))  # its start is not what is measured
 
     leader.kill()
     killed_at = time.monotonic()
     await cluster.begin(*CHAIN)
-    await seen_async(lambda: _relayed(cluster))
+    await seen_async(lambda: relayed(cluster))
 
     takeover = time.monotonic() - killed_at
     record_property("takeover_seconds", round(takeover, 2))
     assert takeover < TAKEOVER_SECONDS_MAX
-
-
-async def _relayed(cluster: Cluster) -> bool:
-    """Whether every row of the outbox has been published."""
-    left = "SELECT count(*) FROM outbox WHERE position IS NULL"
-    behind = """
-        SELECT (SELECT coalesce(max(position), 0) FROM outbox) - coalesce(max(position), 0)
-        FROM outbox_cursor WHERE name = 'bus'
-    """
-    return await ask(cluster, left) == [0] and await ask(cluster, behind) == [0]

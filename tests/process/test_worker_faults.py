@@ -22,6 +22,7 @@ from tidemill.domain.workflow import RetryPolicy, Timeouts
 
 RecordProperty = Callable[[str, object], None]
 LEASE_SECONDS = 2.0
+DEFAULT_LEASE_SECONDS = 6.0
 ONCE = RetryPolicy(max_retries=0)
 AT_ONCE = RetryPolicy(max_retries=1, base_seconds=0)
 MEBIBYTE = 1024 * 1024
@@ -91,11 +92,14 @@ async def test_fault_03_stopped_for_three_leases_a_worker_s_late_report_changes_
     cluster: Cluster,
 ) -> None:
     await a_worker(cluster)
-    run_id = await cluster.begin_one("nap", seconds=0.5)
+    gate = cluster.roles.folder / "gate"
+    run_id = await cluster.begin_one("wait_for", gate=str(gate))
     [first] = await cluster.marks(1)
     stopped = cluster.worker_of(first)
     stopped.pause()
+    await seen(lambda: psutil.Process(stopped.pid).status() == psutil.STATUS_STOPPED)
     paused_at = time.monotonic()
+    gate.touch()
     await a_worker(cluster)
     await cluster.until_ended(run_id)
     before = await cluster.task(run_id)
@@ -116,21 +120,24 @@ async def _is_served_by(cluster: Cluster, name: str) -> bool:
 
 
 async def test_fault_04_stopped_for_less_than_a_lease_a_worker_keeps_its_task(
-    cluster: Cluster,
+    postgres_dsn: str, tmp_path: Path
 ) -> None:
-    await a_worker(cluster)
-    await a_worker(cluster)
-    run_id = await cluster.begin_one("nap", seconds=3)
-    [first] = await cluster.marks(1)
+    async with a_cluster(postgres_dsn, tmp_path) as cluster:  # with sessions as by default
+        await cluster.scheduler()
+        await cluster.worker()
+        await cluster.worker()
+        run_id = await cluster.begin_one("nap", seconds=3)
+        [first] = await cluster.marks(1)
 
-    cluster.worker_of(first).pause()
-    await seen(lambda: time.time() - first.at > LEASE_SECONDS / 3)
-    cluster.worker_of(first).resume()
-    await cluster.until_ended(run_id)
+        cluster.worker_of(first).pause()
+        await seen(lambda: time.time() - first.at > DEFAULT_LEASE_SECONDS / 3)
+        cluster.worker_of(first).resume()
+        await cluster.until_ended(run_id)
+        task = await cluster.task(run_id)
+        marks = await cluster.marks(1)
 
-    task = await cluster.task(run_id)
     assert (task.epoch, task.losses, task.failures) == (1, 0, 0)
-    assert len(await cluster.marks(1)) == 1
+    assert len(marks) == 1
 
 
 async def test_fault_05_a_deadlocked_task_is_timed_out_while_its_worker_pings_on(

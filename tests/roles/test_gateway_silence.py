@@ -19,16 +19,16 @@ from tidemill.worker.executor import Call
 from tidemill.worker.grpc_link import GrpcLink
 from tidemill.worker.worker import Worker
 
-LATE_SECONDS = 1.5  # what a busy machine may add
+LATE_SECONDS = 7.0  # what a busy machine may add
 
 
 async def seconds_until(look: Callable[[], bool]) -> float:
     begun = time.monotonic()
-    for _ in range(1_000):
+    for _ in range(2_000):
         if look():
             return time.monotonic() - begun
         await asyncio.sleep(0.01)
-    raise AssertionError("it was not seen within 10 s")
+    raise AssertionError("it was not seen within 20 s")
 
 
 async def test_the_scheduler_notices_a_worker_that_was_cut_off() -> None:
@@ -78,7 +78,7 @@ async def test_a_worker_notices_a_scheduler_that_was_cut_off() -> None:
         proxy.freeze()
         begun = time.monotonic()
 
-        again = await asyncio.wait_for(door.streams.get(), 10)
+        again = await asyncio.wait_for(door.streams.get(), 20)
         noticed = time.monotonic() - begun
         hello = await again.hello()
         running.cancel()

@@ -16,6 +16,7 @@ from tidemill.worker.ahead import (
     AHEAD_MAX,
     AHEAD_PER_SLOT,
     LONG_SECONDS,
+    MEAN_OF,
     REST_SECONDS,
     SHORT_SECONDS,
     Ahead,
@@ -29,6 +30,8 @@ SLOTS = 2
 WANTED = SLOTS * (1 + AHEAD_PER_SLOT)
 WARM_UP = 100
 """Where the positions of the tasks begin that make a worker brisk."""
+TASKS_MAX = 1_000
+"""Enough of them to forget a hiccup of the machine."""
 
 
 class Play:
@@ -53,9 +56,11 @@ async def brisk_worker(ahead_seconds: float = 5.0) -> AsyncIterator[Play]:
 
     async with on_stage(do, slots=SLOTS, ahead_seconds=ahead_seconds) as (stage, _):
         stream = await stage.welcome()
-        for place in range(WARM_UP, WARM_UP + 64):  # enough to forget a hiccup of the machine
+        for place in range(WARM_UP, WARM_UP + TASKS_MAX):
             stream.assign(an_assignment(place))
             await stream.outcome(place)
+            if place > WARM_UP + MEAN_OF and stage.worker._crew.wanted == WANTED:
+                break
         await stream.hear(Holdings, lambda message: message.slots == WANTED)
         yield Play(stage, stream, gate, begun)
 
@@ -185,9 +190,11 @@ async def test_a_crew_is_not_idle_while_something_waits_for_code_that_was_abando
 
     config = WorkerConfig(name="w", slots=1, ahead_seconds=5.0)
     crew = Crew(config, {"do": Doing(do)}, SystemClock(), takes_ahead=True)
-    for position in range(WARM_UP, WARM_UP + 64):
+    for position in range(WARM_UP, WARM_UP + TASKS_MAX):
         crew.take([an_assignment(position)])
         await crew.idle.wait()
+        if position > WARM_UP + MEAN_OF and crew.wanted > 1:
+            break
     crew.take([an_assignment(0)])
     await asyncio.sleep(0)
     crew.abandon([a_token(0)])

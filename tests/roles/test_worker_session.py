@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.roles.worker_stage import a_token, an_assignment, on_stage
+from tests.roles.worker_stage import a_token, an_assignment, on_stage, on_virtual_time
 from tidemill.domain.events import CancelConfirmed, Released, Succeeded
+from tidemill.ports.clock import Clock
 from tidemill.protocol.messages import (
     Acks,
     Assignments,
@@ -176,15 +177,17 @@ async def test_what_a_scheduler_does_not_keep_is_stopped_and_never_reported() ->
     assert not [m for m in second.heard if hasattr(m, "outcomes")]
 
 
-async def test_a_silent_scheduler_is_left() -> None:
-    async with on_stage(double) as (stage, _):
-        stage.door.pings = False
-        first = await stage.welcome()
-        await first.hear(Ping)
+def test_a_silent_scheduler_is_left() -> None:
+    async def live(clock: Clock) -> None:
+        async with on_stage(double, clock=clock, silence_seconds=3) as (stage, _):
+            stage.door.pings = False
+            first = await stage.welcome()
+            await first.hear(Ping)
 
-        hello = await (await stage.door.next_stream()).hello()
+            hello = await (await stage.door.next_stream()).hello()
+            assert hello.session == "s1"
 
-    assert hello.session == "s1"
+    on_virtual_time(live)
 
 
 async def test_a_refused_worker_ends_and_says_why() -> None:
@@ -283,15 +286,18 @@ async def test_progress_of_a_running_task_is_sent_without_waiting_for_its_end() 
     assert [(r.fraction, r.message) for r in message.reports] == [(1.0, "more than all")]
 
 
-async def test_who_was_told_of_a_lost_scheduler_hears_that_there_is_one_again(
+def test_who_was_told_of_a_lost_scheduler_hears_that_there_is_one_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with on_stage(double) as (stage, _):
-        stage.door.pings = False
-        await stage.welcome()
-        stage.door.pings = True
-        again = await stage.welcome()
-        await again.hear(Ping)
+    async def live(clock: Clock) -> None:
+        async with on_stage(double, clock=clock, silence_seconds=3) as (stage, _):
+            stage.door.pings = False
+            await stage.welcome()
+            stage.door.pings = True
+            again = await stage.welcome()
+            await again.hear(Ping)
+
+    on_virtual_time(live)
 
     told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert told[0] == "connection lost: the scheduler fell silent; trying on"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 from tests.roles.worker_stage import Stage, Stream, a_token, an_assignment, on_stage
 from tidemill.protocol.messages import Goodbye, Holdings, Logs
@@ -15,68 +18,97 @@ from tidemill.worker.executor import Call
 from tidemill.worker.watchdog import Watchdog
 
 BLOCKED = "the event loop has been blocked for 0.1 s by task task-0; an async function that "
+BLOCK_SECONDS_MAX = 10.0
+Do = Callable[[Call], Awaitable[None]]
 
 
-def compute_for(seconds: float) -> None:
-    time.sleep(seconds)  # what blocks is the subject here
+@pytest.fixture
+def barked() -> Iterator[threading.Event]:
+    """Set when the watchdog has told everyone of what blocks in this file."""
+    event = threading.Event()
+
+    def listen(record: logging.LogRecord) -> bool:
+        if "in compute_until" in record.getMessage():
+            event.set()
+        return True
+
+    logger = logging.getLogger("tidemill.worker")
+    logger.addFilter(listen)
+    yield event
+    logger.removeFilter(listen)
 
 
-async def block_or_wait(call: Call) -> None:
-    if call.context.task == "task-0":
-        await asyncio.sleep(0.05)  # so that the neighbours have begun
-        compute_for(0.25)
-    else:
-        await asyncio.sleep(0.4)
+def compute_until(told: threading.Event, longer_seconds: float) -> None:
+    told.wait(BLOCK_SECONDS_MAX)  # what blocks is the subject here
+    time.sleep(longer_seconds)
+
+
+def blocks_until(told: threading.Event, longer_seconds: float = 0.0) -> Do:
+    async def block_or_wait(call: Call) -> None:
+        if call.context.task == "task-0":
+            await asyncio.sleep(0.05)  # so that the neighbours have begun
+            compute_until(told, longer_seconds)
+        else:
+            await asyncio.Event().wait()
+
+    return block_or_wait
 
 
 @contextmanager
-def watched(stage: Stage, **fields: Any) -> Iterator[threading.Event]:
-    """A watchdog at work; the event says that it has given up."""
-    hung = threading.Event()
+def watched(
+    stage: Stage, on_hang: Callable[[], None] = lambda: None, **fields: Any
+) -> Iterator[None]:
+    """A watchdog at work."""
     watchdog = Watchdog(
-        lambda: stage.worker.attempts, on_hang=hung.set, **({"blocked_seconds": 0.1} | fields)
+        lambda: stage.worker.attempts, on_hang=on_hang, **({"blocked_seconds": 0.1} | fields)
     )
     watchdog.start(asyncio.get_running_loop())
     try:
-        yield hung
+        yield
     finally:
         watchdog.stop()
 
 
-async def text_of(stream: Stream, position: int) -> str:
-    def texts(message: Logs) -> list[str]:
-        return [chunk.text for chunk in message.chunks if chunk.token.position == position]
+async def text_of(stream: Stream, position: int, words: str) -> str:
+    """What was told to a task, from these words on: who stalled before them is no matter."""
 
-    return "".join(texts(await stream.hear(Logs, lambda message: bool(texts(message)))))
+    def text(message: Logs) -> str:
+        chunks = (chunk for chunk in message.chunks if chunk.token.position == position)
+        return "".join(chunk.text for chunk in chunks)
+
+    found = text(await stream.hear(Logs, lambda message: words in text(message)))
+    return found[found.index(words) :]
 
 
-async def test_who_blocks_the_loop_is_told_where() -> None:
-    async with on_stage(block_or_wait) as (stage, _):
+async def test_who_blocks_the_loop_is_told_where(barked: threading.Event) -> None:
+    async with on_stage(blocks_until(barked)) as (stage, _):
         stream = await stage.welcome()
 
         with watched(stage):
             stream.assign(an_assignment(0))
-            text = await text_of(stream, 0)
+            text = await text_of(stream, 0, BLOCKED)
 
-    assert text.startswith(BLOCKED)
     assert "in block_or_wait" in text
-    assert "in compute_for\n    time.sleep(seconds)" in text
+    assert "in compute_until\n    told.wait(BLOCK_SECONDS_MAX)" in text
     assert "tidemill/worker" not in text
 
 
-async def test_the_neighbours_are_told_who_it_was() -> None:
-    async with on_stage(block_or_wait) as (stage, _):
+async def test_the_neighbours_are_told_who_it_was(barked: threading.Event) -> None:
+    async with on_stage(blocks_until(barked)) as (stage, _):
         stream = await stage.welcome()
 
         with watched(stage):
             stream.assign(an_assignment(0), an_assignment(1))
-            text = await text_of(stream, 1)
+            text = await text_of(stream, 1, BLOCKED)
 
-    assert text.startswith(BLOCKED)
-    assert "compute_for" not in text
+    assert "compute_until" not in text
 
 
-async def test_code_that_cannot_be_told_whose_it_is_is_shown_to_everyone() -> None:
+async def test_code_that_cannot_be_told_whose_it_is_is_shown_to_everyone(
+    barked: threading.Event,
+) -> None:
+    block_or_wait = blocks_until(barked)
+
     async def block_in_a_task_of_its_own(call: Call) -> None:
         if call.context.task == "task-0":
             await asyncio.gather(block_or_wait(call))
@@ -88,20 +120,21 @@ async def test_code_that_cannot_be_told_whose_it_is_is_shown_to_everyone() -> No
 
         with watched(stage):
             stream.assign(an_assignment(0), an_assignment(1))
-            text = await text_of(stream, 1)
+            await text_of(stream, 1, "in compute_until")
 
-    assert text.startswith("the event loop has been blocked for 0.1 s; an async")
-    assert "in compute_for" in text
+    chunks = [chunk for one in stream.heard if isinstance(one, Logs) for chunk in one.chunks]
+    nobody = "the event loop has been blocked for 0.1 s; an async"
+    assert all(chunk.text.startswith(nobody) for chunk in chunks)
 
 
 async def test_a_loop_that_only_waits_is_left_alone() -> None:
     async def wait(call: Call) -> None:
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(1)
 
     async with on_stage(wait) as (stage, _):
         stream = await stage.welcome()
 
-        with watched(stage):
+        with watched(stage, blocked_seconds=0.5):
             stream.assign(an_assignment(0))
             await stream.outcome(0)
 
@@ -109,27 +142,30 @@ async def test_a_loop_that_only_waits_is_left_alone() -> None:
 
 
 async def test_a_loop_that_does_not_come_back_is_given_up() -> None:
-    async with on_stage(block_or_wait) as (stage, _):
+    hung = threading.Event()
+    async with on_stage(blocks_until(hung)) as (stage, _):
         stream = await stage.welcome()
 
-        with watched(stage, blocked_seconds=0.02, hung_seconds=0.1) as hung:
+        with watched(stage, hung.set, blocked_seconds=0.02, hung_seconds=0.1):
             stream.assign(an_assignment(0))
             await stream.outcome(0)
 
     assert hung.is_set()
 
 
-async def test_what_is_told_reaches_the_scheduler_although_the_session_is_lost() -> None:
-    async with on_stage(block_or_wait, silence_seconds=0.15) as (stage, _):
+async def test_what_is_told_reaches_the_scheduler_although_the_session_is_lost(
+    barked: threading.Event,
+) -> None:
+    block = blocks_until(barked, longer_seconds=2)
+    async with on_stage(block, silence_seconds=1) as (stage, _):
         first = await stage.welcome()
 
         with watched(stage):
             first.assign(an_assignment(0))
             second = await stage.welcome(session="s2")
-            text = await text_of(second, 0)
+            await text_of(second, 0, BLOCKED)
 
     assert a_token(0) in {*(await second.hello()).held, *_finished(await second.hello())}
-    assert text.startswith(BLOCKED)
     assert [message for message in first.heard if isinstance(message, Logs)] == []
 
 
@@ -149,4 +185,4 @@ async def test_a_worker_that_leaves_says_first_what_its_tasks_wrote() -> None:
         await stage.worker.drain(0)
         await stream.hear(Goodbye)
 
-    assert "the last words\n" in await text_of(stream, 0)
+    assert await text_of(stream, 0, "the last words\n")

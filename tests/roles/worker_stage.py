@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from random import Random
 from typing import Any, TypeVar
 
+from tests.roles.mill import VirtualClock
+from tests.simulation.loop import SimLoop
 from tidemill.domain.identifiers import RunId, SessionId, Token
+from tidemill.ports.clock import Clock
 from tidemill.protocol.messages import (
     Acks,
     Assignment,
@@ -30,6 +34,7 @@ from tidemill.worker.threads import Threads
 from tidemill.worker.worker import Worker
 
 RUN = RunId("0190a0a0-0000-7000-8000-000000000001")
+HEAR_SECONDS_MAX = 30.0  # a process may have to start first
 Message = TypeVar("Message", bound=WorkerMessage)
 
 
@@ -107,7 +112,7 @@ class Stream:
         def found() -> Message | None:
             return next((m for m in self.heard if isinstance(m, kind) and wanted(m)), None)
 
-        async with asyncio.timeout(5), self._news:
+        async with asyncio.timeout(HEAR_SECONDS_MAX), self._news:
             await self._news.wait_for(lambda: found() is not None)
         message = found()
         assert message is not None
@@ -164,13 +169,13 @@ class ScriptedDoor:
                 chore.cancel()
 
     async def next_stream(self) -> Stream:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HEAR_SECONDS_MAX):
             return await self.streams.get()
 
 
 QUICK: dict[str, Any] = {
     "ping_seconds": 0.05,
-    "silence_seconds": 0.3,
+    "silence_seconds": 30.0,
     "holdings_seconds": 0.1,
     "flush_seconds": 0.02,
     "backoff_seconds": 0.01,
@@ -185,12 +190,15 @@ class Stage:
     """A worker at work, and its door."""
 
     def __init__(
-        self, executors: Mapping[str, Executor], config: Mapping[str, Any] | None = None
+        self,
+        executors: Mapping[str, Executor],
+        config: Mapping[str, Any] | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.door = ScriptedDoor()
         settings = WorkerConfig(**({"name": "w1", "slots": 4} | QUICK | dict(config or {})))
         self.worker = Worker(
-            settings, [DoorLink(self.door)], executors, SystemClock(), SystemEntropy()
+            settings, [DoorLink(self.door)], executors, clock or SystemClock(), SystemEntropy()
         )
 
     async def welcome(self, **fields: Any) -> Stream:
@@ -202,11 +210,14 @@ class Stage:
 
 @asynccontextmanager
 async def on_stage(
-    do: Callable[[Call], Awaitable[Any]] | Mapping[str, Executor], **config: Any
+    do: Callable[[Call], Awaitable[Any]] | Mapping[str, Executor],
+    *,
+    clock: Clock | None = None,
+    **config: Any,
 ) -> AsyncIterator[tuple[Stage, asyncio.Task[Any]]]:
     """A running worker whose executor `do` is the test's own."""
     executors = do if isinstance(do, Mapping) else {"do": Doing(do)}
-    stage = Stage(executors, config)
+    stage = Stage(executors, config, clock)
     running = asyncio.create_task(stage.worker.run())
     try:
         yield stage, running
@@ -214,3 +225,12 @@ async def on_stage(
         running.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await running
+
+
+def on_virtual_time(play: Callable[[Clock], Awaitable[None]]) -> None:
+    """Run a play whose time jumps instead of passing: for limits that no stall may touch."""
+    loop = SimLoop(Random(1), seconds_max=1_000, steps_max=100_000)
+    try:
+        loop.run_until_complete(play(VirtualClock(loop)))
+    finally:
+        loop.abandon()
