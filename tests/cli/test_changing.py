@@ -23,6 +23,7 @@ def test_a_start_is_committed_once_by_its_key(waiting: Cli) -> None:
     [run] = waiting.json("runs")
     assert again.out.strip() == run["id"]
     assert "has started it before" in again.err
+    assert "key       order-1" in waiting("show", "latest").out
     assert waiting("show", "order-1").code == 0
 
 
@@ -43,6 +44,16 @@ def test_nobody_waits_for_a_run_that_does_not_move(waiting: Cli) -> None:
 
         assert ended.code == 2
         assert "nobody works on the store" in ended.err
+
+
+def test_a_pipe_that_cannot_be_asked_gives_leave_beforehand(cli: Cli) -> None:
+    cli("deploy", cli.write("orders.yaml", FLOW))
+
+    unasked = cli("workflows", "delete", "orders", typed="")
+    agreed = cli("workflows", "delete", "orders", "--yes", typed="")
+
+    assert (unasked.code, unasked.err.count("\n"), "give --yes" in unasked.err) == (2, 1, True)
+    assert (agreed.code, agreed.err) == (0, "")
 
 
 def test_jobs_come_one_by_one_and_in_bulk(cli: Cli) -> None:

@@ -114,6 +114,39 @@ def test_a_key_is_revoked_by_a_name_that_only_one_live_key_has(mill: Cli) -> Non
     assert mill.json("service-accounts", "disable", account)["disabled"]
 
 
+def test_a_service_account_is_meant_by_a_name_that_only_one_live_account_has(mill: Cli) -> None:
+    create = ("service-accounts", "create", "robot", "--role", "operator")
+    first, second = mill.json(*create)["id"], mill.json(*create)["id"]
+
+    ambiguous = mill("keys", "create", "ci", "--service-account", "robot")
+    disabled = mill.json("service-accounts", "disable", first)
+    by_name = mill.json("keys", "create", "ci", "--service-account", "robot")
+
+    assert (ambiguous.code, "give the id" in ambiguous.err) == (2, True)
+    assert (disabled["id"], by_name["key"]["account_id"]) == (first, second)
+    assert mill.json("service-accounts", "disable", "robot")["id"] == second
+    assert mill("keys", "create", "ci", "--service-account", "robot").code == 2
+
+
+def test_the_list_of_users_tells_the_role_that_is_held_everywhere(mill: Cli) -> None:
+    for role in ("admin", "viewer"):
+        create = ("users", "create", f"{role}@b.example", "--role", role)
+        assert mill(*create, typed="quite long enough\n").code == 0
+
+    heading, *rows = mill("users", "list").out.splitlines()
+
+    assert heading.split()[3:5] == ["EVERYWHERE", "MEMBER"]
+    assert [row.split()[3:5] for row in rows] == [["admin", "-"], ["viewer", "-"]]
+    assert [one["roles"] for one in mill.json("users", "list")] == [{"*": "admin"}, {"*": "viewer"}]
+
+
+def test_an_invitation_into_a_store_says_where_it_is_good(mill: Cli) -> None:
+    made = mill("users", "invite", "operator")
+
+    assert made.code == 0
+    assert "at servers with `--registration invitation`" in made.err
+
+
 def test_a_workflow_that_is_taken_away_is_told(cli: Cli) -> None:
     cli("deploy", cli.write("orders.yaml", FLOW))
 

@@ -67,6 +67,37 @@ def test_a_pipe_that_says_too_little_is_told_what_is_missing(cli: Cli, answers: 
     assert len(answers.asked) == 1
 
 
+def test_logins_to_two_servers_of_one_host_are_kept_apart(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers = {"127.0.0.1": "http://127.0.0.1:8080", "127.0.0.1-8091": "http://127.0.0.1:8091"}
+    for server in (*servers.values(), *servers.values()):  # the second time changes nothing
+        _serve(monkeypatch, Script(REFUSED, httpx.Response(200, json=TOKENS)))
+        assert cli("login", "--server", server, typed="ada@example.com\nsecret\n").code == 0
+
+    assert {one["name"]: one["server"] for one in cli.json("context", "list")} == servers
+
+
+def test_who_is_refused_at_the_login_is_not_told_to_log_in(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = httpx.Response(401, json={"detail": "the password is wrong", "code": "UNAUTHENTICATED"})
+    _serve(monkeypatch, Script(REFUSED, wrong))
+
+    ended = cli("login", "--server", SERVER, typed="ada@example.com\nsecret\n")
+
+    assert (ended.code, ended.err) == (2, "error: the password is wrong\n")
+
+
+def test_who_works_on_a_store_is_told_which(cli: Cli) -> None:
+    assert cli("migrate").code == 0
+
+    told = cli("whoami").out
+
+    assert f"store      {cli.folder}/.tidemill/tidemill.db\n" in told
+    assert "server" not in told
+
+
 def test_a_server_for_a_single_user_wants_no_login(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:

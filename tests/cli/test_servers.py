@@ -16,6 +16,7 @@ def test_a_server_that_does_not_answer_is_one_line_with_the_fix(cli: Cli) -> Non
         assert ended.code == 1
         assert ended.err.startswith(f"error: {NOWHERE} does not answer")
         assert "tidemill up" in ended.err
+        assert "--store" not in ended.err
         assert ended.err.count("\n") == 1
 
 
@@ -31,9 +32,10 @@ def test_a_flag_beats_the_environment_which_beats_the_context(
     by_flag = used("runs", "--store", ".tidemill/tidemill.db")
     used("context", "remove", "away")
 
-    assert NOWHERE in by_context.err
+    assert f"{NOWHERE} of context away does not answer" in by_context.err
+    assert f"--store {used.folder}/.tidemill/tidemill.db" in by_context.err
     assert by_environment.code == 0
-    assert "http://127.0.0.1:2" in by_server.err
+    assert "http://127.0.0.1:2 of TIDEMILL_SERVER does not answer" in by_server.err
     assert by_flag.code == 0
 
 

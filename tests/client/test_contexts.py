@@ -10,7 +10,7 @@ import pytest
 
 from tests.client.scripted import Script, StillSystem, ok, problem, scripted
 from tidemill.client import Client
-from tidemill.client.choosing import DEFAULT_SERVER, Wanted, choose, choose_or_default
+from tidemill.client.choosing import DEFAULT_SERVER, Choice, Wanted, choose, choose_or_default
 from tidemill.client.contexts import Context, ContextFile, Contexts, check_server
 from tidemill.client.renewing import ContextCredentials
 from tidemill.domain.errors import InvalidInput, NotFound, Unauthenticated
@@ -48,6 +48,34 @@ def test_contexts_are_added_chosen_and_removed(file: ContextFile) -> None:
         file.read().named("nobody")
     with pytest.raises(InvalidInput, match="must be letters"):
         contexts.with_context("a/b", HOME)
+
+
+def test_each_server_gets_a_name_of_its_own() -> None:
+    contexts = Contexts()
+    for server in (
+        "http://127.0.0.1:8080",
+        "http://127.0.0.1:8091",
+        "http://127.0.0.1:8091/mill",
+        "https://127.0.0.1",
+        "http://[::1]:8080",
+        "unix:/run/a",
+        "unix:/run/b",
+        f"https://{'x' * 99}",
+        f"https://{'x' * 99}:8443",
+    ):
+        contexts = contexts.with_context(contexts.fresh_name(server), Context(server=server))
+
+    assert list(contexts.by_name) == [
+        "127.0.0.1",
+        "127.0.0.1-8091",
+        "127.0.0.1-8091-2",
+        "127.0.0.1-2",
+        "1",
+        "local",
+        "local-2",
+        "x" * 56,
+        f"{'x' * 56}-2",
+    ]
 
 
 def test_a_file_that_cannot_be_read_is_named(file: ContextFile) -> None:
@@ -95,12 +123,47 @@ async def test_flags_beat_the_environment_which_beats_the_current_context(
     assert await choice.credentials.token() == token
 
 
+@pytest.mark.parametrize("origin", ["--server", "TIDEMILL_SERVER"])
+async def test_a_server_named_by_its_address_is_shown_the_login_of_its_context(
+    file: ContextFile, origin: str
+) -> None:
+    def by_address(server: str, **environ: str) -> Choice | None:
+        if origin == "--server":
+            return choose(Wanted(server=server), environ, file)
+        return choose(Wanted(), {"TIDEMILL_SERVER": server, **environ}, file)
+
+    same = by_address("http://home:1/")
+    other = by_address("http://home:2")
+    by_key = by_address("http://home:1", TIDEMILL_API_KEY="k")
+
+    assert same is not None
+    assert other is not None
+    assert by_key is not None
+    assert (same.origin, same.context, same.namespace) == (origin, "home", "mine")
+    assert await same.credentials.token() == "a1"
+    assert (other.context, other.namespace, await other.credentials.token()) == (None, None, None)
+    assert (by_key.context, await by_key.credentials.token()) == (None, "k")
+
+
+def test_of_two_contexts_of_one_server_the_current_one_counts(file: ContextFile) -> None:
+    contexts = file.read().with_context("again", HOME)
+    file.write(contexts.using("again"))
+
+    current = choose(Wanted(server=HOME.server), {}, file)
+    file.write(contexts.using("work"))
+    first = choose(Wanted(server=HOME.server), {}, file)
+
+    assert [one and one.context for one in (current, first)] == ["again", "home"]
+
+
 def test_a_namespace_comes_from_the_flag_the_environment_or_the_context(file: ContextFile) -> None:
     flag = choose(Wanted(namespace="f"), {"TIDEMILL_NAMESPACE": "e"}, file)
     environ = choose(Wanted(), {"TIDEMILL_NAMESPACE": "e"}, file)
     context = choose(Wanted(), {}, file)
+    server = choose(Wanted(server=HOME.server, namespace="f"), {}, file)
 
-    assert [one and one.namespace for one in (flag, environ, context)] == ["f", "e", "mine"]
+    found = [one and one.namespace for one in (flag, environ, context, server)]
+    assert found == ["f", "e", "mine", "f"]
 
 
 def test_without_a_word_programs_speak_to_the_usual_address(tmp_path: Path) -> None:

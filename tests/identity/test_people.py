@@ -29,6 +29,23 @@ async def test_a_user_is_made_shown_and_listed(any_house: House) -> None:
     assert emails == [ROOT, "ada@mill.test"]
 
 
+async def test_the_list_of_users_tells_who_administers(any_house: House) -> None:
+    await any_house.namespaces("here", "there")
+    await any_house.user("ada@mill.test", here="viewer", there="editor")
+    body = {"email": "bob@mill.test", "password": PASSWORD, "role": "viewer"}
+    await any_house.got(any_house.root, "POST", "/v1/users", json=body)
+    await any_house.user("eve@mill.test")
+
+    listed = await any_house.got(any_house.root, "GET", "/v1/users")
+
+    assert [(one["email"], one["roles"]) for one in listed["items"]] == [
+        (ROOT, {"*": "admin"}),
+        ("ada@mill.test", {"here": "viewer", "there": "editor"}),
+        ("bob@mill.test", {"*": "viewer"}),
+        ("eve@mill.test", {}),
+    ]
+
+
 async def test_an_address_is_taken_once_in_any_case(any_house: House) -> None:
     answers = await asyncio.gather(
         *(any_house.ask(any_house.root, "POST", "/v1/users", json=ADA) for _ in range(3))
@@ -87,6 +104,14 @@ async def test_registration_is_off_unless_somebody_turns_it_on(house: House) -> 
     answer = await house.ask("", "POST", "/v1/auth/register", json=ADA)
 
     assert (answer.status_code, answer.json()["code"]) == (403, "REGISTRATION_OFF")
+
+
+async def test_nobody_is_invited_where_nobody_can_register(house: House) -> None:
+    answer = await house.ask(house.root, "POST", "/v1/invitations", json={"role": "operator"})
+
+    assert (answer.status_code, answer.json()["code"]) == (409, "REGISTRATION_OFF")
+    assert "--registration invitation" in answer.json()["detail"]
+    assert (await house.got(house.root, "GET", "/v1/invitations"))["items"] == []
 
 
 async def test_who_registers_where_it_is_open_has_no_role(

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from tests.identity.samples import body_of, path_of, status_of
-from tests.identity.stage import House
+from tests.identity.stage import Clock, House, opened_house
 from tidemill.api.cursors import NameCursor, encode_cursor
 from tidemill.api.routing import Endpoint
+from tidemill.domain.identity import Registration
 from tidemill.domain.permissions import Permission
+from tidemill.ports.store import Store
 
 FLOW = {"name": "orders", "tasks": [{"id": "pay", "executor": "noop"}]}
+
+
+@pytest.fixture
+async def house(memory_store: Store, clock: Clock) -> AsyncIterator[House]:
+    """The application with its first administrator, who may invite others."""
+    async with opened_house(memory_store, clock, Registration.INVITATION) as made:
+        await made.bootstrap()
+        yield made
 
 
 async def furnish(house: House) -> dict[str, str]:

@@ -60,6 +60,7 @@ def test_a_login_is_kept_renewed_by_one_command_at_a_time_and_ended(
     both = [shell.start("whoami", "--context", "127.0.0.1") for _ in range(2)]
 
     assert [finish(one).code for one in both] == [0, 0]
+    assert shell.run("runs", "--server", server).code == 0
     assert shell.run("logout").code == 0
     [left] = tomllib.loads(file.read_text())["contexts"].values()
     assert set(left) == {"server"}

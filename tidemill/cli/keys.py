@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from tidemill.cli.link import Link, link_options
-from tidemill.cli.listed import ITEMS_MAX, print_list
+from tidemill.cli.listed import ITEMS_MAX, find_listed, print_list
+from tidemill.cli.members import find_account
 from tidemill.cli.options import json_option
 from tidemill.cli.output import answer, say
 
@@ -45,7 +46,7 @@ def list_keys(as_json: bool, link: Link) -> None:
     multiple=True,
     help="A credential for workers of this queue; may be repeated.",
 )
-@click.option("--service-account", metavar="ID", help="For this account, not for yourself.")
+@click.option("--service-account", metavar="ID|NAME", help="For this account, not for yourself.")
 @json_option
 @link_options
 def create(name: str, as_json: bool, link: Link, **given: Any) -> None:
@@ -55,6 +56,7 @@ def create(name: str, as_json: bool, link: Link, **given: Any) -> None:
 
     \b
     tidemill keys create ci --scope runs:start --scope runs:read
+    tidemill keys create nightly --service-account ci
     tidemill keys create crunchers --worker-queue default --worker-queue gpu
     """
 
@@ -64,13 +66,14 @@ def create(name: str, as_json: bool, link: Link, **given: Any) -> None:
         from tidemill.cli.views.listing import print_json
         from tidemill.protocol.resources.identity import CreateKey
 
+        account = given["service_account"]
         wanted = CreateKey(
             name=name,
             kind="worker" if given["queues"] else "api",
             queues=given["queues"],
             scopes=_scopes(given["scopes"]),
             expires_in_days=None if given["never_expires"] else given["days"] or UNSET,
-            service_account=given["service_account"],
+            service_account=account and await find_account(reached.client, account),
         )
         made = await reached.client.create_key(wanted)
         if as_json:
@@ -95,27 +98,11 @@ def revoke(key: str, as_json: bool, link: Link) -> None:
     """
 
     async def work(reached: Any) -> None:
-        key_id = await _find(reached.client, key)
+        key_id = await find_listed(reached.client.keys(ITEMS_MAX), key, _lives, "keys")
         await reached.client.revoke_key(key_id)
         answer({"id": key_id, "revoked": True}, "revoked", as_json)
 
     link.run(work, changes=True)
-
-
-async def _find(client: Any, text: str) -> str:
-    """The id that is meant; a text that is neither an id nor a name is refused by the server."""
-    from tidemill.domain.errors import InvalidInput, Problem
-
-    named = []
-    async for key in client.keys(ITEMS_MAX):
-        if key.id == text:
-            return text
-        if key.name == text and _lives(key):
-            named.append(key.id)
-    if len(named) > 1:
-        message = f"{text!r} is the name of {len(named)} keys ({', '.join(named)}): give the id"
-        raise InvalidInput([Problem(path="key", message=message, code="ambiguous")])
-    return named[0] if named else text
 
 
 def _scopes(names: tuple[str, ...]) -> Any:

@@ -143,7 +143,7 @@ async def find_run(reached: Any, text: str) -> str:
         async for run in client.runs(limit=1):
             return str(run.id)
         raise NotFound("there are no runs yet")
-    if _is_whole(text):
+    if is_whole_id(text):
         return text.lower()
     wanted = text.lower()
     found = [
@@ -181,7 +181,8 @@ async def refuse_forever(reached: Any, run_id: str) -> None:
         raise Conflict(f"nobody works on the store, so run {run_id} does not move: {fix}")
 
 
-def _is_whole(text: str) -> bool:
+def is_whole_id(text: str) -> bool:
+    """Whether it is an id of a run or an account, and not a part of one or a name."""
     return len(text) == 36 and text.count("-") == 4
 
 

@@ -48,7 +48,7 @@ def login(as_json: bool, **given: Any) -> None:
         secret = hidden(words)
     email = given["email"] or shown("email")
     typed = password(from_stdin=given["password_stdin"], twice=secret is not None)
-    tokens = complete(_tokens(server, email, typed, (given["bootstrap"], secret)))
+    tokens = _admitted(server, email, typed, (given["bootstrap"], secret))
     _keep(name, server, namespace, tokens)
     user = tokens.user
     words = f"{user.name} ({user.email}) is logged in to {server}, context {name}"
@@ -57,8 +57,6 @@ def login(as_json: bool, **given: Any) -> None:
 
 def _target(contexts: Any, given: dict[str, Any]) -> tuple[str, str, str | None]:
     """The name of the context, its server and namespace."""
-    import httpx
-
     from tidemill.client.choosing import CONTEXT_VARIABLE, DEFAULT_SERVER, SERVER_VARIABLE
     from tidemill.client.contexts import check_server
 
@@ -70,8 +68,7 @@ def _target(contexts: Any, given: dict[str, Any]) -> tuple[str, str, str | None]
         server = known.server if known is not None else DEFAULT_SERVER
     server = check_server(server)
     if name is None:
-        same = [one for one, context in contexts.by_name.items() if context.server == server]
-        name = same[0] if same else httpx.URL(server).host or "local"
+        name = contexts.of_server(server) or contexts.fresh_name(server)
         known = contexts.by_name.get(name)
     return name, server, given["namespace"] or (known.namespace if known is not None else None)
 
@@ -87,6 +84,16 @@ async def _wants_login(server: str) -> bool:
         except Unauthenticated:
             return True
     return False
+
+
+def _admitted(server: str, email: str, typed: str, first: tuple[bool, str | None]) -> Any:
+    """The tokens of a login; who is refused here needs no advice to log in."""
+    from tidemill.domain.errors import TidemillError, Unauthenticated
+
+    try:
+        return complete(_tokens(server, email, typed, first))
+    except Unauthenticated as error:
+        raise TidemillError(str(error), code=error.code) from error
 
 
 async def _tokens(server: str, email: str, typed: str, first: tuple[bool, str | None]) -> Any:
@@ -164,7 +171,10 @@ def whoami(as_json: bool, link: Link) -> None:
             print_json(me)
             return
         say(f"name       {printable(me.name)} ({me.kind})")
-        say(f"server     {printable(reached.client.server)}")
+        if reached.store is None:
+            say(f"server     {printable(reached.client.server)}")
+        else:
+            say(f"store      {printable(str(reached.store))}")
         say(f"namespace  {printable(me.namespace)}")
         say(
             f"roles      {', '.join(f'{place}: {role}' for place, role in me.roles.items()) or '-'}"

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from tidemill.cli.link import Link, link_options
-from tidemill.cli.listed import print_list
+from tidemill.cli.link import Link, is_whole_id, link_options
+from tidemill.cli.listed import ITEMS_MAX, find_listed, print_list
 from tidemill.cli.options import json_option
 from tidemill.cli.output import answer
 
@@ -128,14 +128,23 @@ def create(name: str, role: str, as_json: bool, link: Link) -> None:
 
 
 @service_accounts.command("disable")
-@click.argument("account_id", metavar="ID")
+@click.argument("account", metavar="ID|NAME")
 @json_option
 @link_options
-def disable(account_id: str, as_json: bool, link: Link) -> None:
+def disable(account: str, as_json: bool, link: Link) -> None:
     """End an account of a program, and its keys with it."""
 
     async def work(reached: Any) -> None:
+        account_id = await find_account(reached.client, account)
         await reached.client.disable_service_account(account_id)
         answer({"id": account_id, "disabled": True}, "disabled", as_json)
 
     link.run(work, changes=True)
+
+
+async def find_account(client: Any, text: str) -> str:
+    """The id of the account of a program that is meant by its id or name."""
+    if is_whole_id(text):  # who may not list accounts gives the id
+        return text
+    accounts = client.service_accounts(ITEMS_MAX)
+    return await find_listed(accounts, text, lambda one: not one.disabled, "service accounts")

@@ -1,4 +1,4 @@
-"""What is typed in and must not be seen: on the command line, others could read it."""
+"""What is asked for: secrets, which others could read on the command line, and leave to go on."""
 
 from __future__ import annotations
 
@@ -43,6 +43,16 @@ def hidden(words: str, *, twice: bool = False) -> str:
 def password(*, from_stdin: bool = False, twice: bool = False) -> str:
     """A password: asked for without an echo, or the next line of standard input."""
     return line_of_stdin() if from_stdin else hidden("password", twice=twice)
+
+
+def confirm(words: str, *, yes: bool) -> None:
+    """Go on when somebody agrees, or has done so with --yes; a pipe cannot be asked."""
+    if yes:
+        return
+    if not is_asked():
+        message = f"{words} Standard input is no terminal, so nobody can be asked: give --yes"
+        raise InvalidInput([Problem(path="", message=message, code="REQUIRED")])
+    click.confirm(words, abort=True, err=True)
 
 
 def _something(text: str, words: str) -> str:

@@ -12,6 +12,7 @@ from tidemill.cli.members import ROLES, role_argument
 from tidemill.cli.options import json_option
 from tidemill.cli.output import answer, say
 from tidemill.cli.prompts import password
+from tidemill.domain.permissions import SYSTEM_NAMESPACE
 
 everywhere_option = click.option(
     "--role", type=click.Choice(ROLES), help="A role in every namespace; for one see `members`."
@@ -27,13 +28,14 @@ def users() -> None:
 @json_option
 @link_options
 def list_users(as_json: bool, link: Link) -> None:
-    """List accounts, each with its role as a member of the namespace."""
-    headings = ("ID", "EMAIL", "NAME", "MEMBER AS", "STATE")
+    """List accounts, each with its role everywhere and as a member of the namespace."""
+    headings = ("ID", "EMAIL", "NAME", "EVERYWHERE", "MEMBER AS", "STATE")
     roles: dict[str, str] = {}
 
     def row(one: Any) -> tuple[str, ...]:
         state = "disabled" if one.disabled else "active"
-        return one.id, one.email, one.name, roles.get(one.id, "-"), state
+        everywhere = str((one.roles or {}).get(SYSTEM_NAMESPACE, "-"))
+        return one.id, one.email, one.name, everywhere, roles.get(one.id, "-"), state
 
     async def work(reached: Any) -> None:
         if not as_json:
@@ -127,7 +129,8 @@ def invite(role: str, email: str | None, as_json: bool, link: Link) -> None:
             return
         say(made.secret)
         say(
-            f"good until {made.invitation.expires_at:%Y-%m-%d}: `tidemill login --invitation`",
+            f"good until {made.invitation.expires_at:%Y-%m-%d} at servers with `--registration "
+            "invitation`: `tidemill login --invitation`",
             err=True,
         )
 

@@ -9,6 +9,7 @@ import click
 from tidemill.cli.link import Link, link_options
 from tidemill.cli.options import json_option
 from tidemill.cli.output import answer, say, width
+from tidemill.cli.prompts import confirm
 
 
 @click.group()
@@ -88,8 +89,7 @@ def list_versions(name: str, limit: int, as_json: bool, link: Link) -> None:
 @link_options
 def delete_workflow(name: str, yes: bool, as_json: bool, link: Link) -> None:
     """Take a workflow away: it can no longer be started by its name. Its runs stay and go on."""
-    if not yes:
-        click.confirm(f"take {name} away?", abort=True, err=True)
+    confirm(f"take {name} away?", yes=yes)
 
     async def work(reached: Any) -> None:
         await reached.client.delete_workflow(name)

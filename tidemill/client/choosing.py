@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidemill.client.contexts import Context, ContextFile, check_server
 from tidemill.client.credentials import Credentials, FixedToken
@@ -12,6 +12,8 @@ from tidemill.client.renewing import ContextCredentials
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 
 SERVER_VARIABLE = "TIDEMILL_SERVER"
+FLAG = "--server"
+DEFAULT = "default"
 CONTEXT_VARIABLE = "TIDEMILL_CONTEXT"
 NAMESPACE_VARIABLE = "TIDEMILL_NAMESPACE"
 KEY_VARIABLE = "TIDEMILL_API_KEY"
@@ -36,28 +38,33 @@ class Choice:
     origin: str  # for people: --server, TIDEMILL_SERVER, context NAME
     context: str | None = None  # the context whose tokens are shown
 
+    @property
+    def named_by(self) -> str:
+        """Who named the server, for people; nobody needs to be told what they have just typed."""
+        return self.origin if self.origin not in {FLAG, DEFAULT} else ""
+
 
 def choose(
     wanted: Wanted, environ: Mapping[str, str], file: ContextFile | None = None
 ) -> Choice | None:
     """The server that is meant; None when nobody names one.
 
-    A context's tokens are shown to no other server than its own.
+    A context's tokens are shown to no other server than its own, however that is named.
     """
     file = file or ContextFile.of(environ)
     namespace = wanted.namespace or environ.get(NAMESPACE_VARIABLE) or None
-    key = FixedToken(environ.get(KEY_VARIABLE) or None)
+    key = environ.get(KEY_VARIABLE) or None
     if wanted.server:
-        return _plain(wanted.server, namespace, key, "--server")
+        return _of_server(file, wanted.server, namespace, key, FLAG)
     if wanted.context:
         return _of_context(file, wanted.context, namespace)
     if server := environ.get(SERVER_VARIABLE):
-        return _plain(server, namespace, key, SERVER_VARIABLE)
+        return _of_server(file, server, namespace, key, SERVER_VARIABLE)
     if name := environ.get(CONTEXT_VARIABLE):
         return _of_context(file, name, namespace)
     if current := file.read().current:
         chosen = _of_context(file, current, namespace)
-        return chosen if not environ.get(KEY_VARIABLE) else _shown(chosen, key)
+        return chosen if key is None else _shown(chosen, FixedToken(key))
     return None
 
 
@@ -67,7 +74,7 @@ def choose_or_default(environ: Mapping[str, str]) -> Choice:
     if chosen is not None:
         return chosen
     key = FixedToken(environ.get(KEY_VARIABLE) or None)
-    return _plain(DEFAULT_SERVER, environ.get(NAMESPACE_VARIABLE) or None, key, "default")
+    return _plain(DEFAULT_SERVER, environ.get(NAMESPACE_VARIABLE) or None, key, DEFAULT)
 
 
 def credentials_of(file: ContextFile, name: str, context: Context) -> Credentials:
@@ -83,6 +90,16 @@ def _plain(server: str, namespace: str | None, shown: Credentials, origin: str) 
     )
 
 
+def _of_server(
+    file: ContextFile, server: str, namespace: str | None, key: str | None, origin: str
+) -> Choice:
+    """A server by its address: with the key if there is one, else as in a context that has it."""
+    name = file.read().of_server(check_server(server)) if key is None else None
+    if name is None:
+        return _plain(server, namespace, FixedToken(key), origin)
+    return replace(_of_context(file, name, namespace), origin=origin)
+
+
 def _of_context(file: ContextFile, name: str, namespace: str | None) -> Choice:
     context = file.read().named(name)
     return Choice(
@@ -95,9 +112,4 @@ def _of_context(file: ContextFile, name: str, namespace: str | None) -> Choice:
 
 
 def _shown(choice: Choice, shown: Credentials) -> Choice:
-    return Choice(
-        server=choice.server,
-        namespace=choice.namespace,
-        credentials=shown,
-        origin=choice.origin,
-    )
+    return replace(choice, credentials=shown, context=None)

@@ -69,7 +69,8 @@ class Client(
     @classmethod
     def chosen(cls, choice: Choice) -> Self:
         """The server of a choice, with its credentials."""
-        return cls(choice.server, token=choice.credentials, namespace=choice.namespace)
+        place = Place(server=choice.server, namespace=choice.namespace, origin=choice.named_by)
+        return cls.over(Connection(place, choice.credentials))
 
     @property
     def server(self) -> str:

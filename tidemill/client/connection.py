@@ -60,6 +60,8 @@ class Place:
     timeout: float = 30.0
     retries: int = RETRIES_MAX
     transport: httpx.AsyncBaseTransport | None = None
+    origin: str = ""  # for people, when it does not answer: who named it
+    instead: str = ""  # and what else may be meant
 
 
 class Connection:
@@ -181,7 +183,8 @@ class Connection:
         )
 
     def _lost(self, error: Exception) -> Unavailable:
-        return unreachable(self.place.server, error)
+        place = self.place
+        return unreachable(place.server, error, origin=place.origin, instead=place.instead)
 
 
 def _http_client(place: Place) -> httpx.AsyncClient:

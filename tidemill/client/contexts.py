@@ -9,8 +9,10 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -18,6 +20,8 @@ from tidemill.domain.errors import InvalidInput, NotFound, Problem
 
 FILE_BYTES_MAX = 1_048_576
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+LOCAL = "local"  # what a server is called that has no host
+HOST_CHARACTERS_MAX = 56
 _ALLOWED = re.compile(r"[^\x00-\x1f\x7f]*")
 
 
@@ -44,6 +48,19 @@ class Contexts:
             known = ", ".join(sorted(self.by_name)) or "there is none yet"
             raise NotFound(f"no context is called {name!r} ({known}): `tidemill context add`")
         return self.by_name[name]
+
+    def of_server(self, server: str) -> str | None:
+        """The name of a context of that very server, the current one first; None without any."""
+        same = [name for name, context in self.by_name.items() if context.server == server]
+        return self.current if self.current in same else next(iter(same), None)
+
+    def fresh_name(self, server: str) -> str:
+        """A name for a new server: its host; where that is taken, with its port or a number."""
+        url = urlsplit(server)
+        host = _as_name(url.hostname or LOCAL)
+        longer = _as_name(url.netloc.rpartition("@")[2]) if url.netloc else host
+        numbered = (f"{longer}-{number}" for number in count(2))
+        return next(name for name in chain((host, longer), numbered) if name not in self.by_name)
 
     def with_context(self, name: str, context: Context) -> Contexts:
         """With one more or changed; the first one becomes current."""
@@ -123,6 +140,11 @@ def check_server(text: str) -> str:
         message = f"{text!r} is no server: write http://HOST:PORT, https://HOST or unix:PATH"
         raise _wrong("--server", message)
     return text.rstrip("/")
+
+
+def _as_name(text: str) -> str:
+    """What a name may have of it; an IPv6 address, for one, is no name. A number may follow."""
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", text).strip(".-")[:HOST_CHARACTERS_MAX] or LOCAL
 
 
 def _check_name(name: str) -> None:

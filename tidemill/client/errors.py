@@ -83,11 +83,15 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return min(float(text), RETRY_SECONDS_MAX) if text.isdecimal() else None
 
 
-def unreachable(server: str, error: Exception) -> Unavailable:
-    """A server that does not answer, and what to do about it."""
+def unreachable(
+    server: str, error: Exception, *, origin: str = "", instead: str = ""
+) -> Unavailable:
+    """A server that does not answer, who named it, and what to do about it."""
+    named = f"{server} of {origin}" if origin else server
     why = str(error) or type(error).__name__
     fix = "start one with `tidemill up`, or name another with --server or TIDEMILL_SERVER"
-    return Unavailable(f"{server} does not answer ({why}): {fix}", code="UNREACHABLE")
+    also = f"; {instead}" if instead else ""
+    return Unavailable(f"{named} does not answer ({why}): {fix}{also}", code="UNREACHABLE")
 
 
 def unreadable(server: str, error: Exception) -> TidemillError:

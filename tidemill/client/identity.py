@@ -33,7 +33,7 @@ class IdentityCalls(Calls):
     """Users, members, service accounts, keys, namespaces and the audit log."""
 
     def users(self, limit: int | None = None) -> AsyncIterator[UserView]:
-        """Accounts of people."""
+        """Accounts of people, with their roles."""
         return self._pages(place("users"), UserView, {}, limit)
 
     async def user(self, user_id: str) -> UserView:

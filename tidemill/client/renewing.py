@@ -65,7 +65,8 @@ class ContextCredentials:
         return current.access_token
 
     async def _refresh(self, context: Context) -> Context:
-        connection = Connection(Place(server=context.server), system=self._system)
+        place = Place(server=context.server, origin=f"context {self._name}")
+        connection = Connection(place, system=self._system)
         request = Request(
             method="POST",
             path="/v1/auth/refresh",

@@ -215,8 +215,10 @@ class PrincipalReader(Protocol):
 class IdentityReader(PrincipalReader, Protocol):
     """What people look at."""
 
-    async def accounts(self, kind: AccountKind, after: str, limit: int) -> list[Account]:
-        """A page of accounts in order of id."""
+    async def accounts(
+        self, kind: AccountKind, after: str, limit: int
+    ) -> list[tuple[Account, dict[str, Role]]]:
+        """A page of accounts in order of id, each with its roles."""
 
     async def service_accounts(self, namespace: str, after: str, limit: int) -> list[Account]:
         """A page of the service accounts of a namespace, in order of id."""

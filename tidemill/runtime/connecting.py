@@ -16,6 +16,7 @@ from tidemill.client.client import Client
 from tidemill.client.connection import UNIX, Connection, Place
 from tidemill.client.in_process import AppTransport
 from tidemill.domain.errors import NotFound, StoreOwned, Unavailable
+from tidemill.domain.identity import Registration
 from tidemill.ports.bus import Bus
 from tidemill.ports.store import Store
 from tidemill.runtime.addresses import StoreAddress
@@ -25,6 +26,7 @@ from tidemill.runtime.settings import Settings
 from tidemill.runtime.system import SystemClock, SystemEntropy
 from tidemill.runtime.wiring import (
     MEMORY,
+    bus_of,
     check_schema,
     open_bus,
     open_sealing,
@@ -62,15 +64,29 @@ async def connect(
     """
     async with AsyncExitStack() as stack:
         if choice is not None:
-            place = Place(server=choice.server, namespace=choice.namespace, retries=RETRIES)
-            client = Client.over(Connection(place, choice.credentials))
+            client = Client.over(Connection(_place_named(choice, settings), choice.credentials))
             yield Reached(client=await stack.enter_async_context(client))
             return
+        # Who may register is a setting of those who serve, so no command refuses to invite.
+        settings = replace(settings, registration=Registration.INVITATION.value)
         _refuse_missing(settings.store, changes=changes, creates=creates)
         place, served = await _reach_store(settings, stack, changes=changes)
         client = Client.over(Connection(replace(place, namespace=namespace)))
         await stack.enter_async_context(client)
         yield Reached(client=client, served=served, store=settings.store)
+
+
+def _place_named(choice: Choice, settings: Settings) -> Place:
+    """A server; who did not type its name may have meant the store here."""
+    path = settings.store.path
+    meant = choice.named_by and path is not None and path.exists()
+    return Place(
+        server=choice.server,
+        namespace=choice.namespace,
+        retries=RETRIES,
+        origin=choice.named_by,
+        instead=f"the store here is --store {path}" if meant else "",
+    )
 
 
 def _refuse_missing(address: StoreAddress, *, changes: bool, creates: bool) -> None:
@@ -153,9 +169,7 @@ async def _beside_others(settings: Settings) -> AsyncIterator[Place]:
     store = await open_store(settings.store, clock, reach)
     try:
         await check_schema(store, settings.store)
-        given = settings.bus if settings.bus != MEMORY else None
-        bus = open_bus(given or settings.store.dsn or MEMORY)
-        async with in_process(store, bus, settings) as place:
+        async with in_process(store, bus_of(settings), settings) as place:
             yield place
     finally:
         await store.close()
@@ -165,7 +179,12 @@ async def _beside_others(settings: Settings) -> AsyncIterator[Place]:
 async def _as_owner(settings: Settings) -> AsyncIterator[Place]:
     from tidemill.runtime.embedded import Embedded
 
-    alone = Settings(store=settings.store, workers=0, bus=settings.bus or MEMORY)
+    alone = Settings(
+        store=settings.store,
+        workers=0,
+        bus=settings.bus or MEMORY,
+        registration=settings.registration,
+    )
     async with Embedded(alone):
         assert settings.store.path is not None, "PostgreSQL has no owner"
         card = await _introduced(settings.store.path)

@@ -39,6 +39,11 @@ def _http_missing(settings: Settings) -> Iterator[Problem]:
         yield Problem(path="--listen", message=fix, code="security")
 
 
+def workers_option(settings: Settings) -> str:
+    """The flag of the address for workers: a short one for a scheduler, which has no other."""
+    return "--listen" if settings.listen is None else "--listen-workers"
+
+
 def _workers_missing(settings: Settings) -> Iterator[Problem]:
     listen = settings.listen_workers
     if listen is None:
@@ -49,10 +54,10 @@ def _workers_missing(settings: Settings) -> Iterator[Problem]:
     reached = f"{listen} is reached from other machines"
     if settings.tls_cert is None:
         fix = f"{reached}: give --tls-cert and --tls-key, or --insecure to go without TLS"
-        yield Problem(path="--listen-workers", message=fix, code="security")
+        yield Problem(path=workers_option(settings), message=fix, code="security")
     if settings.auth != IDENTITY and settings.token_file is None and settings.token is None:
         fix = f"{reached}: give --token-file or TIDEMILL_TOKEN, or --insecure to go without"
-        yield Problem(path="--listen-workers", message=fix, code="security")
+        yield Problem(path=workers_option(settings), message=fix, code="security")
 
 
 def _workers_contradict(settings: Settings) -> Iterator[Problem]:

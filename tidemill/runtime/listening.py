@@ -21,12 +21,17 @@ def listen_tcp(endpoint: Endpoint) -> socket.socket:
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
-        why = error.strerror or str(error)
-        fix = f"give another, such as --listen {Endpoint(endpoint.host, 0)} for a free port"
-        message = f"cannot listen on {endpoint}: {why}; {fix}"
-        raise InvalidInput([Problem(path="--listen", message=message, code="listen")]) from error
+        raise cannot_listen("--listen", endpoint, error) from error
     listener.setblocking(False)
     return listener
+
+
+def cannot_listen(option: str, endpoint: Endpoint, error: OSError) -> InvalidInput:
+    """That the address of an option cannot be had, why, and what to do."""
+    why = error.strerror or str(error)
+    fix = f"give another, such as {option} {Endpoint(endpoint.host, 0)} for a free port"
+    message = f"cannot listen on {endpoint}: {why}; {fix}"
+    return InvalidInput([Problem(path=option, message=message, code="listen")])
 
 
 def listen_unix(path: Path) -> socket.socket:

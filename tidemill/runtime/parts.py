@@ -17,13 +17,15 @@ from tidemill.gateway.server import GatewayServer
 from tidemill.notifier.relay import Relay
 from tidemill.ports.bus import Bus
 from tidemill.ports.store import Store
-from tidemill.runtime.guarding import gateway_credentials, workers_gate
+from tidemill.runtime.addresses import parse_endpoint
+from tidemill.runtime.guarding import gateway_credentials, workers_gate, workers_option
 from tidemill.runtime.identity_parts import IdentityParts, open_identity
+from tidemill.runtime.listening import cannot_listen
 from tidemill.runtime.reaching import Reach
 from tidemill.runtime.role_configs import relay_config, scheduler_config
 from tidemill.runtime.settings import Settings
 from tidemill.runtime.system import SystemClock, SystemEntropy
-from tidemill.runtime.wiring import bus_url, open_broker, open_bus, open_sealing, open_store
+from tidemill.runtime.wiring import bus_of, open_broker, open_sealing, open_store
 from tidemill.scheduler.service import Scheduler
 
 GOODBYE_SECONDS = 0.5
@@ -42,7 +44,7 @@ class Parts:
         self.clock = SystemClock()
         self.entropy = SystemEntropy()
         self.sealing = open_sealing(settings.secrets_key_file, self.entropy)
-        self.bus: Bus = open_bus(bus_url(settings))
+        self.bus: Bus = bus_of(settings)
         self.store: Store
         self.scheduler: Scheduler | None = None
         self.relay: Relay | None = None
@@ -120,7 +122,13 @@ class Parts:
             credentials=gateway_credentials(self.settings) if guarded else None,
             gate=workers_gate(self.settings, principals, self.clock) if guarded else None,
         )
-        await gateway.start()
+        try:
+            await gateway.start()
+        except OSError as error:
+            if not guarded:  # a socket of its own, which no option names
+                raise
+            option = workers_option(self.settings)
+            raise cannot_listen(option, parse_endpoint(address), error) from error
         self.exit.push_async_callback(gateway.stop, GOODBYE_SECONDS)
         return gateway
 

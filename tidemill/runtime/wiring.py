@@ -14,20 +14,21 @@ from tidemill.ports.clock import Clock
 from tidemill.ports.entropy import Entropy
 from tidemill.ports.secrets import Sealing
 from tidemill.ports.store import Store
-from tidemill.runtime.addresses import StoreAddress, scheme_of
+from tidemill.runtime.addresses import DEFAULT_STORE, StoreAddress, scheme_of
 from tidemill.runtime.reaching import Reach, Unreachable, without_password
 from tidemill.runtime.settings import Settings
 from tidemill.stores.errors import StoreRefused
 
 SQLITE_BEGINNING = b"SQLite format 3\0"
 MEMORY = "memory:"
+DEFAULT_FOLDER = Path(DEFAULT_STORE).parent.name
 
 
 def check_place(path: Path, *, make: bool = False) -> None:
     """Refuse a path that cannot be a SQLite file, before anything is put beside it."""
     try:
         if make:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_folder(path)
         if path.is_dir():
             raise _wrong_place(path, "is a folder; name a file in it")
         if not path.exists():
@@ -38,6 +39,14 @@ def check_place(path: Path, *, make: bool = False) -> None:
         raise _wrong_place(path, f"cannot be used: {error.strerror} ({error.filename})") from error
     if beginning not in {b"", SQLITE_BEGINNING}:
         raise _wrong_place(path, "is a file of another kind, not a store; name another one")
+
+
+def _make_folder(path: Path) -> None:
+    """Make the folder of a default store; of another, a name that is not there is a mistake."""
+    folder = path.parent
+    if not folder.exists() and folder.name != DEFAULT_FOLDER:
+        raise _wrong_place(path, f"cannot be made: there is no folder {folder}; make it first")
+    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _wrong_place(path: Path, what: str) -> InvalidInput:
@@ -82,7 +91,7 @@ async def _open_postgres(address: StoreAddress, reach: Reach) -> Store:
     try:
         from tidemill.stores.postgres.store import PostgresStore
     except ImportError as error:
-        raise _needs_extra("store", "PostgreSQL", "postgres") from error
+        raise _needs_extra("--store", "PostgreSQL", "postgres") from error
     try:
         return await reach.until("store", dsn, lambda: PostgresStore.connect(dsn))
     except StoreRefused as error:
@@ -114,7 +123,12 @@ def bus_url(settings: Settings) -> str:
     return settings.bus or settings.store.dsn or MEMORY
 
 
-def open_bus(url: str) -> Bus:
+def bus_of(settings: Settings) -> Bus:
+    """The bus of a process; what is wrong with it is said of the setting that names it."""
+    return open_bus(bus_url(settings), "--bus" if settings.bus else "--store")
+
+
+def open_bus(url: str, setting: str = "--bus") -> Bus:
     """The bus behind a URL. One that is down costs time only, so nothing connects here."""
     match scheme_of(url):
         case "memory":
@@ -122,22 +136,22 @@ def open_bus(url: str) -> Bus:
 
             return MemoryBus()
         case "postgresql" | "postgres":
-            return _postgres_bus(url)
+            return _postgres_bus(url, setting)
         case _:
             from tidemill.buses.broker_bus import BrokerBus
 
-            return BrokerBus(open_broker(url, "bus"))
+            return BrokerBus(open_broker(url, setting))
 
 
-def _postgres_bus(url: str) -> Bus:
+def _postgres_bus(url: str, setting: str) -> Bus:
     try:
         from tidemill.buses.postgres import PostgresBus
     except ImportError as error:
-        raise _needs_extra("bus", "PostgreSQL", "postgres") from error
+        raise _needs_extra(setting, "PostgreSQL", "postgres") from error
     return PostgresBus(url)
 
 
-def open_broker(url: str, setting: str = "via") -> Broker:
+def open_broker(url: str, setting: str = "--via") -> Broker:
     """The broker behind a URL; it connects when it is first used."""
     if scheme_of(url) == "kafka":
         return _import_broker(setting, "Kafka", "kafka")(url)

@@ -32,11 +32,11 @@ from tidemill.protocol.resources.values import Page
 
 @endpoint("GET", "/v1/users", permission=Permission.USERS_READ, summary="List users", tag="users")
 async def list_users(call: Call, query: PageQuery) -> Page[UserView]:
-    """In the order in which they were made."""
+    """In the order in which they were made, with their roles in all namespaces."""
     after = decode_cursor(query.after, NameCursor)
     reader = call.services.store.identity
     found = await reader.accounts(AccountKind.USER, after.name if after else "", query.limit + 1)
-    return paged(found, query.limit, user_view, lambda one: NameCursor(one.id))
+    return paged(found, query.limit, lambda one: user_view(*one), lambda one: NameCursor(one[0].id))
 
 
 @endpoint(
@@ -114,10 +114,13 @@ async def list_invitations(call: Call, query: PageQuery) -> Page[InvitationView]
     summary="Invite somebody into the namespace",
     tag="users",
     status=201,
-    errors=("FORBIDDEN",),
+    errors=("FORBIDDEN", "CONFLICT"),
 )
 async def invite(call: Call, body: Invite) -> NewInvitationView:
-    """The text of the invitation is shown this once; it works once, for some days."""
+    """The text of the invitation is shown this once; it works once, for some days.
+
+    Where nobody can register (the setting `registration` is off) there are no invitations.
+    """
     made, text = await members.invite(identity_of(call), caller_of(call), body.role, body.email)
     return NewInvitationView(invitation=invitation_view(made), secret=text)
 

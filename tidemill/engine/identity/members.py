@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidemill.domain.errors import Conflict
 from tidemill.domain.identifiers import SECOND
-from tidemill.domain.identity import Account, AccountKind, Invitation, Namespace
+from tidemill.domain.identity import Account, AccountKind, Invitation, Namespace, Registration
 from tidemill.domain.identity_rules import email_of, is_email, namespace_of
 from tidemill.domain.permissions import Role
 from tidemill.domain.secrets_shown import Prefix, hash_secret
@@ -54,6 +54,9 @@ async def invite(
 ) -> tuple[Invitation, str]:
     """Leave for somebody to register with a role in the namespace of the request."""
     check_may_give(caller, caller.namespace, role)
+    if identity.config.registration is Registration.OFF:
+        fix = "start the server with `--registration invitation`, or make the account for them"
+        raise Conflict(f"nobody can register here, invited or not: {fix}", code="REGISTRATION_OFF")
     shown = identity.fresh(Prefix.INVITATION)
     now = identity.now()
     invitation = Invitation(

@@ -101,7 +101,7 @@ class UserView(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     created_at: Time
     disabled: bool = False
-    roles: dict[str, Role] | None = None  # by namespace, `*` everywhere; for one user only
+    roles: dict[str, Role] | None = None  # by namespace, `*` everywhere; for who looks users up
 
 
 class MeView(msgspec.Struct, frozen=True, kw_only=True):

@@ -56,10 +56,12 @@ class StoreIdentityReader:
         wanted = [(name,) for name in names]
         return {row[0] for row in await self._statements.fetch_batch("find_namespaces", wanted)}
 
-    async def accounts(self, kind: AccountKind, after: str, limit: int) -> list[Account]:
-        """A page of accounts in order of id."""
+    async def accounts(
+        self, kind: AccountKind, after: str, limit: int
+    ) -> list[tuple[Account, dict[str, Role]]]:
+        """A page of accounts in order of id, each with its roles."""
         rows = await self._statements.fetch("list_accounts", kind.value, after, limit)
-        return [account_from_row(row) for row in rows]
+        return [(account_from_row(own[0]), roles_from_rows(own)) for _, own in _by_first(rows)]
 
     async def service_accounts(self, namespace: str, after: str, limit: int) -> list[Account]:
         """A page of the service accounts of a namespace, in order of id."""
@@ -121,7 +123,7 @@ class StoreIdentityReader:
 
 
 def _by_first(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
-    """Rows of one credential together: there is one for each role of its account."""
+    """Rows of one credential or account together: there is one for each role of the account."""
     in_order = sorted(rows, key=lambda row: str(row[0]))
     return [(key, list(own)) for key, own in groupby(in_order, key=lambda row: str(row[0]))]
 

@@ -38,11 +38,12 @@ JOIN account AS a ON a.id = m.account_id
 WHERE m.namespace = '*' AND m.role = 'admin' AND a.disabled_at IS NULL AND a.kind = 'user';
 
 -- name: list_accounts
-SELECT a.id, a.kind, a.name, a.email, a.namespace, a.created_at, a.created_by, a.disabled_at
-FROM account AS a
-WHERE a.kind = ?1 AND a.id > ?2
-ORDER BY a.id
-LIMIT ?3;
+-- Index: primary keys. There is a row for each role of an account.
+SELECT a.id, a.kind, a.name, a.email, a.namespace, a.created_at, a.created_by, a.disabled_at,
+    m.namespace, m.role
+FROM (SELECT id FROM account WHERE kind = ?1 AND id > ?2 ORDER BY id LIMIT ?3) AS page
+JOIN account AS a ON a.id = page.id
+LEFT JOIN membership AS m ON m.account_id = a.id;
 
 -- name: list_service_accounts
 -- Index: account_namespace.
