@@ -44,7 +44,7 @@ async def test_without_a_key_the_answer_says_what_is_missing(client: httpx.Async
     answer = await client.put("/v1/secrets/token", json={"value": CANARY})
 
     assert (answer.status_code, answer.json()["code"]) == (409, "NO_SECRETS_KEY")
-    assert "--secrets-key-file" in answer.json()["detail"]
+    assert "the server (`tidemill up` or `api`) needs --secrets-key-file" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,13 @@ def test_help_has_examples(cli: Cli) -> None:
         assert f"  tidemill {' '.join(path)}" in cli(*path, "--help").out.partition("\n\n")[2]
 
 
+def test_only_who_has_a_mode_of_authentication_explains_it(cli: Cli) -> None:
+    up, scheduler = cli("up", "--help").out, cli("scheduler", "--help").out
+
+    assert ("single-user" in up, "shared-token" in up) == (True, False)
+    assert ("single-user" in scheduler, "shared-token" in scheduler) == (False, True)
+
+
 def test_completion_is_there_for_three_shells(cli: Cli) -> None:
     for shell in ("bash", "zsh", "fish"):
         assert "_TIDEMILL_COMPLETE" in cli("completion", shell).out
@@ -71,6 +78,15 @@ def test_an_unknown_command_is_refused(cli: Cli) -> None:
 
     assert ended.code == 2
     assert "No such command 'rnus', did you mean 'runs'" in ended.err
+
+
+def test_an_unknown_option_is_refused_with_close_names_alone(cli: Cli) -> None:
+    near, far = cli("runs", "--stroe", "x"), cli("runs", "--wrong")
+
+    assert (near.code, far.code) == (2, 2)
+    assert "No such option '--stroe'. Did you mean '--store'?" in near.err
+    assert "No such option '--wrong'." in far.err
+    assert "mean" not in far.err
 
 
 def _find(path: list[str]) -> click.Command:

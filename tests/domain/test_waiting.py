@@ -7,6 +7,7 @@ import pytest
 from tidemill.domain.waiting import WorkerStanding, explain_wait
 
 EXTRACT = "default!python:flow:extract"
+START_ONE = ": start one with --import of module flow"
 
 
 def a_worker(
@@ -22,13 +23,18 @@ def a_worker(
         (EXTRACT, [], "no worker is connected"),
         ("gpu!shell", [a_worker("shell")], "no worker serves queue gpu"),
         ("default!shell?gpu=a100", [a_worker("shell")], "no worker of queue default has gpu=a100"),
-        (EXTRACT, [a_worker("shell")], "no worker offers python flow:extract on queue default"),
+        (
+            EXTRACT,
+            [a_worker("shell")],
+            f"no worker offers python flow:extract on queue default{START_ONE}",
+        ),
         (
             f"{EXTRACT}?zone=eu",
             [a_worker("shell", zone="eu"), a_worker("python:flow:extract")],
-            "no worker offers python flow:extract on queue default with zone=eu",
+            f"no worker offers python flow:extract on queue default with zone=eu{START_ONE}",
         ),
         ("default!spark", [a_worker("shell")], "no worker offers spark on queue default"),
+        ("default!python", [a_worker("shell")], "no worker offers python on queue default"),
         (EXTRACT, [a_worker("python", busy=64)], "all 64 slots are busy"),
         (EXTRACT, [a_worker(slots=1, busy=1), a_worker("shell")], "the only slot is busy"),
         (EXTRACT, [a_worker("python", slots=0)], "its workers take no more work"),

@@ -36,7 +36,7 @@ def test_an_owner_is_known_by_its_pid_until_it_lets_go(tmp_path: Path) -> None:
 
 
 async def test_a_store_is_nobody_else_s_to_read(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "mine.db"
+    path = tmp_path / ".tidemill" / "mine.db"
     check_place(path, make=True)
 
     store = await open_store(StoreAddress(path=path), SystemClock())

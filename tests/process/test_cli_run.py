@@ -165,6 +165,7 @@ def test_run_always_starts_a_new_run(shell: Shell) -> None:
         (["good.yaml", "--store", "good.yaml"], "--store: "),
         (["good.yaml", "--store", "good.yaml/a.db"], "good.yaml/a.db cannot be used"),
         (["missing.yaml"], "missing.yaml: there is no such file"),
+        (["good.yaml", "--store", "nope/a.db"], "nope/a.db cannot be made: there is no folder"),
         (["good.yaml", "--store", "mysql://x"], "mysql:// is not a store that Tidemill knows"),
         (["good.yaml", "--import", "nowhere.py"], "there is no such file"),
     ],

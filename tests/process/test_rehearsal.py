@@ -101,6 +101,23 @@ def test_a_workflow_in_python_is_rehearsed_as_well(shell: Shell) -> None:
     assert "tasks[0].params.function: 'flow:nope': flow defines no function 'nope'" in ended.err
 
 
+def test_all_workflows_of_a_python_file_are_validated(shell: Shell) -> None:
+    noop = 'TaskSpec(id="a", executor="noop")'
+    two = [f"{name} = Workflow(name='{name}', tasks=({noop},))\n" for name in "uv"]
+    shell.write("flow.py", f"from tidemill import TaskSpec, Workflow\n{''.join(two)}")
+    right, one = shell.run("validate", "flow.py"), shell.run("validate", "flow.py:v")
+    wrong = noop.replace("noop", "nope")
+    with (shell.folder / "flow.py").open("a") as file:
+        file.write(f"w = Workflow(name='w', tasks=({wrong},))\n")
+
+    refused = shell.run("validate", "flow.py")
+
+    assert right.out == "u: 1 task, no problems\nv: 1 task, no problems\n"
+    assert one.out == "v: 1 task, no problems\n"
+    assert refused.code == 2
+    assert "flow.py: w: tasks[0].executor: " in refused.err
+
+
 @pytest.mark.parametrize(
     ("source", "words"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 from functools import partial
 from pathlib import Path
@@ -94,6 +93,34 @@ def test_up_runs_what_is_started_replaces_the_dead_and_ends_in_order(
     assert "SUCCEEDED" in folder.run("show", left.out.strip(), "--store", store).out
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_who_is_stopped_while_waiting_is_told_that_the_run_goes_on(
+    folder: Shell, number: signal.Signals, code: int
+) -> None:
+    folder.write("endless.yaml", ENDLESS)
+    go_up(folder)
+    waiting = folder.start("start", "endless.yaml", "--wait")
+    eventually(lambda: "RUNNING" in folder.run("show", "latest").out)
+
+    waiting.send_signal(number)
+    ended = finish(waiting)
+
+    assert ended.code == code
+    assert ended.err == f"the run goes on: tidemill watch {ended.out.strip()[-8:]}\n"
+
+
+async def test_start_says_that_no_worker_is_connected(folder: Shell, postgres_dsn: str) -> None:
+    store = await fresh_database(postgres_dsn)
+    folder.run("migrate", "--store", store)
+
+    alone = folder.run("start", "flow.yaml", "--store", store)
+    go_up(folder, "--store", store)
+    served = folder.run("start", "flow.yaml", "--store", store)
+
+    assert "no worker is connected: tidemill up --store" in alone.err
+    assert (alone.code, served.code, served.err) == (0, 0, "")
+
+
 def test_cancel_and_replay_are_left_to_who_serves_the_store(folder: Shell, store: str) -> None:
     folder.write("gated.yaml", GATED)
     folder.write("endless.yaml", ENDLESS)
@@ -143,7 +170,7 @@ def test_a_run_waits_for_a_worker_that_offers_it_and_show_says_so(folder: Shell)
     helper.terminate()
 
     assert (started.code, ended.code) == (0, 0)
-    assert "no worker offers python steps:step on queue default" in waiting
+    assert "python steps:step on queue default: start one with --import of module steps" in waiting
     assert finish(helper).code == 0
 
 
@@ -152,6 +179,17 @@ def test_up_refuses_a_module_that_cannot_be_imported(folder: Shell) -> None:
 
     assert ended.code == 2
     assert "the worker cannot start: no_such_module: ModuleNotFoundError" in ended.err
+
+
+def test_up_refuses_a_file_that_is_not_there_on_a_store_that_is(folder: Shell) -> None:
+    folder.run("start", "importing.yaml")
+    (folder.folder / "steps.py").unlink()
+
+    ended = folder.run("up", "--import", "nothere.py")
+
+    assert ended.code == 2
+    assert "steps.py is gone: runs that need it cannot go on" in ended.err
+    assert "nothere.py: there is no such file" in ended.err
 
 
 def test_a_worker_of_another_machine_may_join(folder: Shell) -> None:
@@ -163,9 +201,13 @@ def test_a_worker_of_another_machine_may_join(folder: Shell) -> None:
 
     assert ended.code == 0, ended.err
     assert "importing SUCCEEDED" in ended.out
-    for one in (worker, process):
-        one.terminate()
-        assert finish(one).code == 0
+    worker.terminate()
+    left = finish(worker)
+    assert left.code == 0
+    assert left.err.index(f" connects to {address}\n") < left.err.index(" serves\n")
+    process.terminate()
+    ended = finish(process)
+    assert (ended.code, "workers  none\n" in ended.err) == (0, True)
 
 
 @pytest.mark.parametrize("role", ["scheduler", "notifier", "up", "migrate", "start", "runs"])
@@ -241,50 +283,18 @@ async def test_a_role_migrates_at_start_if_asked(folder: Shell, postgres_dsn: st
     assert "applied 0001_engine" in ended.err
 
 
-def test_a_sqlite_file_is_not_for_roles_apart(folder: Shell) -> None:
-    ended = folder.run("scheduler", "--store", "a.db")
-
-    assert ended.code == 2
-    assert "--store" in ended.err
-    assert "`tidemill up`" in ended.err
-
-
-def test_a_notifier_that_nobody_could_hear_is_refused(folder: Shell) -> None:
-    ended = folder.run("notifier", "--store", "postgresql://host/db", "--bus", "memory:")
-
-    assert ended.code == 2
-    assert ended.err.startswith("error: --bus: memory: ends with this process")
-
-
-def test_an_address_in_use_is_one_line_without_words_of_grpc(folder: Shell) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-
-        ended = folder.run("up", "--listen-workers", address)
-
-    assert ended.code == 2
-    assert ended.err.startswith(f"error: cannot listen on {address}: it is in use")
-    assert ended.err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        (["up", "--listen-workers", "0.0.0.0:7300"], "--tls-cert"),
-        (["up", "--listen-workers", "0.0.0.0:7300"], "--token-file"),
-        (["scheduler", "--store", "postgresql://x/y", "--listen", "[::]:7300"], "--insecure"),
-        (["worker", "--connect", "far.example:7300"], "--token-file or TIDEMILL_TOKEN"),
-        (["worker"], "--connect: is missing"),
-    ],
-)
-def test_what_others_could_reach_needs_a_lock(
-    folder: Shell, command: list[str], words: str
+async def test_run_tells_every_step_where_another_process_publishes_them(
+    folder: Shell, postgres_dsn: str
 ) -> None:
-    ended = folder.run(*command)
+    store, endpoint = await fresh_database(postgres_dsn), f"127.0.0.1:{free_port()}"
+    folder.start("notifier", "--store", store, "--migrate", "--health", endpoint)
+    eventually(lambda: is_ready(endpoint))
 
-    assert ended.code == 2
-    assert words in ended.err
-    assert "Traceback" not in ended.err
+    ended = folder.run("run", "flow.yaml", "--store", store)
+
+    assert ended.code == 0, ended.err
+    assert "first  succeeded" in ended.out
+    assert "next   succeeded" in ended.out
 
 
 def test_config_shows_what_is_in_force_and_from_where(folder: Shell) -> None:

@@ -15,6 +15,7 @@ import trustme
 
 from tests.roles.gateway_stage import a_mill
 from tests.roles.test_worker_grpc import hello_then_silence
+from tests.servers.listening import listening
 from tidemill.domain.errors import InvalidInput
 from tidemill.gateway.gates import SharedTokens
 from tidemill.gateway.security import TokenFile, Tokens, server_credentials
@@ -193,6 +194,16 @@ async def test_tls_where_the_other_side_has_none_is_a_lost_link(server: Papers) 
     async with a_mill(credentials=server_credentials(server.certificate, server.key)) as mill:
         with pytest.raises(LinkLost, match="does it want TLS"):
             await first_word(mill.address)
+
+
+async def test_a_port_that_serves_http_is_told_from_the_one_for_workers() -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+        await reader.read()
+
+    async with listening(refuse) as port:
+        with pytest.raises(LinkLost, match=r"is this the port for workers \(7300 by default\)\?"):
+            await first_word(f"127.0.0.1:{port}")
 
 
 def test_files_that_are_no_papers_are_refused_by_name(server: Papers, other: Papers) -> None:

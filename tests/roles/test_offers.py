@@ -137,7 +137,8 @@ async def test_people_are_told_what_a_task_waits_for(mill: Mill) -> None:
     waits = await explain_waits(mill.store, "default", tasks)
 
     assert waits == {
-        "default!python:flow:extract": "no worker offers python flow:extract on queue default",
+        "default!python:flow:extract": "no worker offers python flow:extract on queue default: "
+        "start one with --import of module flow",
         "gpu!noop": "no worker serves queue gpu",
         "default!noop": "the only slot is busy",
     }

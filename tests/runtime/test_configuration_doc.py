@@ -27,7 +27,7 @@ def _row(one: Setting) -> str:
     bounds = f"{one.bounds[0]:g} to {one.bounds[1]:,.12g}" if one.bounds else ""
     roles = ", ".join(role for role in one.roles if role != LOOK)
     used = "all but worker" if LOOK in one.roles else roles
-    help_text = one.help.replace("|", "\\|")
+    help_text = one.help_for(None).replace("|", "\\|")
     return f"| `{one.name}` | {flag} | {_default(one)} | {bounds} | {used} | {help_text} |\n"
 
 

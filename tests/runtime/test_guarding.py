@@ -48,7 +48,7 @@ TOKEN = "only-we-two-know"
                 "tls_cert": "c",
                 "tls_key": "k",
             },
-            "--listen-workers",
+            "--listen",
             "give --token-file or TIDEMILL_TOKEN",
         ),
     ],

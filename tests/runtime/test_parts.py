@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from tidemill.domain.errors import Unavailable
+from tidemill.domain.errors import InvalidInput, Unavailable
 from tidemill.runtime.addresses import parse_store
 from tidemill.runtime.parts import Parts
 from tidemill.runtime.reaching import Unreachable
@@ -36,3 +38,22 @@ async def test_a_store_that_goes_away_while_a_role_begins_is_named_without_its_p
         await parts(start_retry=0).reached(ask)
 
     assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "option"),
+    [
+        (Settings(store=parse_store("postgresql://nowhere/db")), "--store"),
+        (Settings(bus="postgresql://nowhere/db"), "--bus"),
+    ],
+)
+def test_an_extra_that_is_missing_is_said_of_the_option_that_needs_it(
+    settings: Settings, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tidemill.buses.postgres", None)
+
+    with pytest.raises(InvalidInput) as refused:
+        Parts(settings, lambda _: None)
+
+    expected = f"{option}: PostgreSQL needs an extra: pip install 'tidemill[postgres]'"
+    assert str(refused.value) == expected

@@ -126,4 +126,3 @@ def test_roles_have_defaults_of_their_own() -> None:
     assert resolve("up", {}, {}).settings.listen == "127.0.0.1:8080"
     assert resolve("up", {}, {}).settings.auth == "single-user"
     assert resolve("api", {}, {}).settings.auth == "identity"
-    assert resolve("run", {}, {}).settings.bus == "memory:"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import click
 
 from tidemill.cli.options import complete, json_option
@@ -37,6 +39,8 @@ async def _try(names: tuple[str, ...], jobs: int, command: tuple[str, ...], as_j
     chosen = [case for case in CASES if not names or any(name in case.name for name in names)]
     if not chosen:
         raise click.UsageError("no case has that in its name")
+    if shutil.which(command[0]) is None:
+        raise click.UsageError(f"{command[0]} cannot be started: there is no such command")
 
     def tell(verdict: Verdict) -> None:
         word = "PASS" if verdict.passed else "FAIL"

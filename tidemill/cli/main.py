@@ -172,6 +172,9 @@ def exit_code(arguments: Sequence[str] | None = None) -> int:
         )
     except click.exceptions.Abort:
         return INTERRUPTED
+    except click.NoSuchOption as error:
+        _with_close_names(error).show()
+        return REFUSED
     except click.ClickException as error:
         error.show()
         return REFUSED
@@ -188,6 +191,17 @@ def exit_code(arguments: Sequence[str] | None = None) -> int:
         click.echo(f"error: {error}", err=True)
         return REFUSED
     return code if isinstance(code, int) else 0
+
+
+def _with_close_names(error: click.NoSuchOption) -> click.NoSuchOption:
+    """The same error with those names alone that are close without the dashes of all."""
+    import difflib
+
+    names = {name.lstrip("-"): name for name in error.possibilities or ()}
+    close = difflib.get_close_matches(error.option_name.lstrip("-"), names, cutoff=0.65)
+    return click.NoSuchOption(
+        error.option_name, error.message, [names[name] for name in close], error.ctx
+    )
 
 
 def _explain(error: TidemillError) -> None:

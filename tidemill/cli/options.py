@@ -62,7 +62,8 @@ def _flag(one: Setting, role: str | None) -> Callable[[Command], Command]:
     if one.name == "store":
         default = ""  # depends on the working folder, and is told on the first page
     told = f" [default: {default}]" if default not in {"", "-", "false"} else ""
-    text = f"{one.help[0].upper()}{one.help[1:]}.{told}"
+    explained = one.help_for(role)
+    text = f"{explained[0].upper()}{explained[1:]}.{told}"
     if one.kind is TRUTH:
         return click.option(one.option, one.name, is_flag=True, help=text)
     flags = [one.option, one.also[role]] if role in one.also else [one.option]

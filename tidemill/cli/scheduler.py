@@ -17,7 +17,7 @@ def scheduler(settings: Settings) -> int:
     second one ends it at once.
 
     \b
-    tidemill scheduler --store postgresql://db/mill --listen 127.0.0.1:9090
+    tidemill scheduler --store postgresql://db/mill --listen 127.0.0.1:7300
     """
     from tidemill.cli.output import tell
     from tidemill.cli.serving import serve

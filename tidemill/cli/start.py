@@ -46,9 +46,7 @@ def start(workflow: str, value: str | None, wait: bool, **given: Any) -> int:
             _tell(started, as_json)
         if imports and reached.store is not None:
             await _remember(reached, started.id, imports)
-        if not reached.served:
-            hint = f"{command('up')} or {command('resume')} does"
-            say(f"nobody works on the store: {hint}", err=True)
+        await _tell_who_is_missing(reached)
         if not followed:
             return 1 if wait else 0
         from tidemill.cli.waiting import see_to_its_end
@@ -70,6 +68,16 @@ async def _started(client: Any, wanted: Any, value: Any, options: dict[str, Any]
             break  # a namespace that is not there is refused here, in its own words
         fix = f"{command('workflows list')} has those deployed; a file ends in .yaml, .json or .py"
         raise NotFound(f"{error}: {fix}") from error
+
+
+async def _tell_who_is_missing(reached: Any) -> None:
+    """Say that a run waits for somebody; where somebody serves, `show` and `--wait` say it."""
+    if not reached.served:
+        hint = f"{command('up')} or {command('resume')} does"
+        say(f"nobody works on the store: {hint}", err=True)
+    elif reached.store and reached.store.dsn and not await reached.client.workers():
+        hint = f"{command('up')} runs it, or a scheduler with workers"
+        say(f"no worker is connected: {hint}", err=True)
 
 
 async def _remember(reached: Any, run_id: str, imports: tuple[str, ...]) -> None:

@@ -26,7 +26,8 @@ def validate(file: str, imports: tuple[str, ...], as_json: bool) -> int:
     """Check the workflow in FILE and print every problem with its place; exit 2 if there is one.
 
     Checked are the definition itself, that its imports can be imported, that its functions are in
-    them, and the params of its tasks.
+    them, and the params of its tasks. Of a Python file that is every workflow in it, or the one
+    that FILE:NAME names.
 
     \b
     tidemill validate flow.yaml
@@ -36,23 +37,26 @@ def validate(file: str, imports: tuple[str, ...], as_json: bool) -> int:
     from tidemill.domain.errors import InvalidInput
 
     try:
-        workflow = _checked(file, absolute(imports))
+        workflows = _checked(file, absolute(imports))
     except InvalidInput as error:
         if not as_json:
             raise
         answer({"valid": False, "problems": error.problems}, "", as_json)
         return REFUSED
-    words = f"{printable(workflow.name)}: {plural(len(workflow.tasks), 'task')}, no problems"
-    found = {"valid": True, "problems": [], "workflow": workflow.name, "tasks": len(workflow.tasks)}
-    answer(found, words, as_json)
+    words = [
+        f"{printable(one.name)}: {plural(len(one.tasks), 'task')}, no problems" for one in workflows
+    ]
+    found = [{"name": one.name, "tasks": len(one.tasks)} for one in workflows]
+    answer({"valid": True, "problems": [], "workflows": found}, "\n".join(words), as_json)
     return 0
 
 
-def _checked(file: str, imports: tuple[str, ...]) -> Any:
-    from tidemill.cli.rehearsed import load_rehearsed
+def _checked(file: str, imports: tuple[str, ...]) -> list[Any]:
+    from tidemill.cli.rehearsed import load_all_rehearsed
     from tidemill.runtime.offering import serving
     from tidemill.runtime.settings import Settings
 
-    workflow = load_rehearsed(file, imports).workflow
-    serving(Settings(), [workflow])  # labels that disagree
-    return workflow
+    workflows = [one.workflow for one in load_all_rehearsed(file, imports)]
+    for one in workflows:
+        serving(Settings(), [one])  # labels that disagree
+    return workflows

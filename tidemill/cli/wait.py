@@ -25,21 +25,19 @@ def wait(run: str, timeout: float | None, as_json: bool, link: Link) -> int:
     """
 
     async def work(reached: Any) -> int:
-        from tidemill.cli.conclusion import conclude
-        from tidemill.cli.views.listing import print_json
-        from tidemill.cli.waiting import wait_for_end
-        from tidemill.domain.run import RunState
+        from tidemill.cli.waiting import tell_end, unless_stopped, wait_for_end
 
         run_id = await find_run(reached, run)
         await refuse_forever(reached, run_id)
-        try:
-            ended = await wait_for_end(reached.client, run_id, timeout)
-        except TimeoutError as error:
-            say(f"{error}: {command(f'show {run_id[-8:]}')}", err=True)
-            return 1
-        if not as_json:
-            return await conclude(reached.client, run_id) or 0
-        print_json(await reached.client.run(run_id, include=["result"]))
-        return 0 if ended.state is RunState.SUCCEEDED else 1
+
+        async def see() -> int:
+            try:
+                await wait_for_end(reached.client, run_id, timeout)
+            except TimeoutError as error:
+                say(f"{error}: {command(f'show {run_id[-8:]}')}", err=True)
+                return 1
+            return await tell_end(reached.client, run_id, as_json=as_json)
+
+        return await unless_stopped(see(), run_id)
 
     return link.run(work)

@@ -17,8 +17,8 @@ def worker(settings: Settings) -> None:
     rest back; a second one ends it at once.
 
     \b
-    tidemill worker --connect scheduler-1:9090 --import flow.py --token-file token
-    tidemill worker --connect 127.0.0.1:9090 --queues gpu --labels zone=north
+    tidemill worker --connect scheduler-1:7300 --import flow.py --token-file token
+    tidemill worker --connect 127.0.0.1:7300 --queues gpu --labels zone=north
     """
     from tidemill.runtime.worker_process import main
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidemill.domain.routes import is_offered, read_route
+from tidemill.domain.routes import PYTHON, is_offered, read_route
 
 
 class WorkerStanding(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,8 +37,16 @@ def explain_wait(route: str, workers: Sequence[WorkerStanding]) -> str | None:
     serving = [one for one in serving if is_offered(need, one.offers)]
     if not serving:
         having = f" with {wanted}" if wanted else ""
-        return f"no worker offers {need.replace(':', ' ', 1)} on queue {queue}{having}"
+        return f"no worker offers {need.replace(':', ' ', 1)} on queue {queue}{having}{_fix(need)}"
     return _explain_busy(serving)
+
+
+def _fix(need: str) -> str:
+    """How to get a worker that offers this; which file that takes is not known here."""
+    executor, _, function = need.partition(":")
+    if executor != PYTHON or not function:
+        return ""
+    return f": start one with --import of module {function.partition(':')[0]}"
 
 
 def _explain_busy(serving: Sequence[WorkerStanding]) -> str | None:

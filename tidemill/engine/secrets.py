@@ -17,8 +17,8 @@ async def put_secret(
     """Store or replace a secret; True when it is a new one."""
     if sealing is None:
         raise Conflict(
-            "no secrets can be kept here: give --secrets-key-file, and "
-            "pip install 'tidemill[secrets]'",
+            "no secrets can be kept here: the server (`tidemill up` or `api`) needs "
+            "--secrets-key-file, and pip install 'tidemill[secrets]'",
             code="NO_SECRETS_KEY",
         )
     size = len(value.encode("utf-8", "surrogatepass"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
@@ -82,7 +83,7 @@ class GatewayServer:
         except RuntimeError as error:
             # gRPC does not say which.
             why = "it is in use, may not be used, or is no address of this machine"
-            raise OSError(f"cannot listen on {self.address}: {why}") from error
+            raise OSError(errno.EADDRNOTAVAIL, why, self.address) from error
         if not self.address.startswith("unix:"):
             self.address = f"{self.address.rpartition(':')[0]}:{port}"
         await server.start()

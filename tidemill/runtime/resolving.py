@@ -55,7 +55,7 @@ def resolve(
     given = {
         **_from_file(_config_path(config, environ), problems),
         **_from_environ(environ, problems),
-        **_from_flags(flags, problems),
+        **_from_flags(role, flags, problems),
     }
     values = {one.name: one.default_for(role) for one in SETTINGS.values()}
     # What other roles use may be in the same file: it is checked, and not in force here.
@@ -79,16 +79,18 @@ def _config_path(config: str | None, environ: Mapping[str, str]) -> Path | None:
     return Path(CONFIG) if Path(CONFIG).is_file() else None
 
 
-def _from_flags(flags: Mapping[str, Sequence[str]], problems: list[Problem]) -> dict[str, Given]:
+def _from_flags(
+    role: str | None, flags: Mapping[str, Sequence[str]], problems: list[Problem]
+) -> dict[str, Given]:
     given: dict[str, Given] = {}
     for name, texts in flags.items():
-        one = SETTINGS[name]
+        one, option = SETTINGS[name], SETTINGS[name].option_for(role)
         try:
             value = read_texts(one.kind, texts)
         except ValueError as error:
-            problems.append(Problem(path=one.option, message=str(error), code="flag"))
+            problems.append(Problem(path=option, message=str(error), code="flag"))
         else:
-            given[name] = Given(value, one.option, f"flag {one.option}")
+            given[name] = Given(value, option, f"flag {option}")
     return given
 
 

@@ -36,7 +36,8 @@ async def settings_for(store: Store, settings: Settings, runs: Sequence[Run]) ->
 async def with_left_imports(settings: Settings, tell: Callable[[str], None]) -> Settings:
     """The settings with the modules of all runs that were left unfinished in a SQLite file.
 
-    Files that are gone are told and left out: their tasks fail, and can be replayed later.
+    Those of them that are gone are told and left out: their tasks fail, and can be replayed later.
+    What somebody gave stays, so that workers refuse a name with a mistake in it.
     """
     path = settings.store.path
     if path is None or not path.exists():
@@ -46,11 +47,12 @@ async def with_left_imports(settings: Settings, tell: Callable[[str], None]) -> 
             versions = {run.version_id for run in await unfinished_runs(store)}
         except StoreRefused:
             return settings  # a start that was cut short: the file has no tables yet
-    recalled = dict.fromkeys((*settings.imports, *Sources(settings.store).recall(versions)))
-    for name in _lost_files(recalled):
+    given = settings.imports
+    recalled = [one for one in Sources(settings.store).recall(versions) if one not in given]
+    lost = _lost_files(recalled)
+    for name in lost:
         tell(f"{name} is gone: runs that need it cannot go on")
-        del recalled[name]
-    return replace(settings, imports=tuple(recalled))
+    return replace(settings, imports=(*given, *(one for one in recalled if one not in lost)))
 
 
 def _lost_files(imports: Iterable[str]) -> list[str]:

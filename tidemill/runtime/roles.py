@@ -112,8 +112,9 @@ async def up_role(settings: Settings, tell: Tell) -> AsyncIterator[Role]:
         if settings.reload:
             watching = Reloader(settings.imports, system.replace_workers, tell, system.clock)
             system.parts.begin(watching.run())
-        pids = ", ".join(map(str, system.worker_pids)) or "none"
-        role.facts["workers"] = f"{settings.workers} of {settings.slots} slots (process {pids})"
+        pids = ", ".join(map(str, system.worker_pids))
+        told = f"{settings.workers} of {settings.slots} slots (process {pids})"
+        role.facts["workers"] = told if settings.workers else "none"
         role.facts["http"] = f"{system.http}{_login_hint(settings)}"
         if system.listens_on is not None:
             role.facts["listen"] = f"{system.listens_on}, for workers of other machines"

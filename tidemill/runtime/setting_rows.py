@@ -35,6 +35,7 @@ class Setting:
     metavar: str = ""
     by_role: Mapping[str | None, Any] = field(default_factory=dict)  # defaults of single roles
     also: Mapping[str | None, str] = field(default_factory=dict)  # a second flag of single roles
+    only: Mapping[tuple[str, ...], str] = field(default_factory=dict)  # more help for these roles
     secret: bool = False
     tuning: bool = False  # for those who run many machines
     filled: bool = False  # an empty list makes no sense
@@ -43,6 +44,18 @@ class Setting:
     def option(self) -> str:
         """The flag on the command line; empty when there is none."""
         return f"--{self.name.replace('_', '-')}" if self.flag is None else self.flag
+
+    def option_for(self, role: str | None) -> str:
+        """The flag as this role's examples have it."""
+        return self.also.get(role, self.option)
+
+    def help_for(self, role: str | None) -> str:
+        """What it means to a role; to no role in particular, what it means to each."""
+        if role is None:
+            more = [f"for {' and '.join(roles)} {text}" for roles, text in self.only.items()]
+        else:
+            more = [text for roles, text in self.only.items() if role in roles]
+        return "; ".join([self.help, *more])
 
     @property
     def variable(self) -> str:

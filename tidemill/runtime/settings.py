@@ -64,7 +64,6 @@ class Settings:
         metavar="URL",
         tuning=True,
         check=check_bus,
-        by_role={"run": "memory:"},
     )
     via: str | None = setting(
         None,
@@ -83,13 +82,15 @@ class Settings:
     )
     auth: str = setting(
         "identity",
-        "who may come: `identity` for accounts, API keys and credentials of workers, "
-        "`single-user` for whoever is at this machine, without login; "
-        "for a scheduler `shared-token` for whoever knows the token of --token-file",
+        "who may come: `identity` for accounts, API keys and credentials of workers",
         (*HTTP, "scheduler"),
         metavar="MODE",
         check=check_auth,
         by_role={"up": SINGLE_USER, "scheduler": SHARED_TOKEN},
+        only={
+            HTTP: "`single-user` for whoever is at this machine, without login",
+            ("scheduler",): "`shared-token` for whoever knows the token of --token-file",
+        },
     )
     registration: str = setting(
         "off",

@@ -112,6 +112,7 @@ class _Process:
         self._workshop = workshop
         self._executors = executors
         self._signals = _Signals(settings.grace, supervised)
+        self._telling: asyncio.Task[None] | None = None  # asyncio itself holds no task
 
     async def serve(self, way: Way, config: WorkerConfig) -> NoReturn:
         """Work until drained, then leave."""
@@ -123,6 +124,7 @@ class _Process:
         await self._serve_health(worker)
         if not self._signals.supervised:
             _introduce(self._settings)
+            self._telling = asyncio.create_task(_tell_welcome(worker, self._settings))
         try:
             departure = await worker.run()
         except WorkerRefused as error:
@@ -225,17 +227,19 @@ def _wait_for_end(lifeline: int) -> None:
 
 def _introduce(settings: Settings) -> None:
     """Tell a person what was started, as the other roles do."""
-    _say(f"worker {settings.process_name} (process {os.getpid()}) serves")
-    if settings.via is not None:
-        _say(f"  {'via':8} {mask_url(settings.via)}")
-    else:
-        _say(f"  {'connect':8} {', '.join(settings.connect)}")
+    way = ", ".join(settings.connect) if settings.via is None else mask_url(settings.via)
+    _say(f"worker {settings.process_name} (process {os.getpid()}) connects to {way}")
     _say(f"  {'queues':8} {shown(settings.queues)}, {settings.slots} slots")
     for name, value in (("labels", settings.labels), ("imports", settings.imports)):
         if value:
             _say(f"  {name:8} {shown(value)}")
     if settings.health is not None:
         _say(f"  {'health':8} http://{settings.health}/ready")
+
+
+async def _tell_welcome(worker: Worker | BrokerWorker, settings: Settings) -> None:
+    await worker.welcomed()
+    _say(f"worker {settings.process_name} serves")
 
 
 def _say(message: str) -> None:

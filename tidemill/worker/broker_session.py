@@ -171,6 +171,7 @@ class BrokerSession:
             raise SessionClosed("the session was closed by a scheduler")
         if answer.welcome and not self.is_welcome:
             self.is_welcome = True
+            self._crew.welcomed.set()
             self._taker.open()
         for run_id, position, epoch, number in answer.bound:
             self._begin(Token(RunId(run_id), position, epoch), number)

@@ -56,6 +56,10 @@ class BrokerWorker:
         """Whether a scheduler has opened the session that is going on."""
         return self._session is not None and self._session.is_welcome
 
+    async def welcomed(self) -> None:
+        """Wait for the first welcome of all."""
+        await self._crew.welcomed.wait()
+
     async def run(self) -> Departure:
         """Work until drained; WorkerRefused when a scheduler does not want this worker."""
         return await self._shift.work(self._stay_connected())

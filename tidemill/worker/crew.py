@@ -40,6 +40,7 @@ class Crew:
         self.output = Output(config.log_characters_max)
         self.changed = asyncio.Event()  # there is something to tell the scheduler
         self.slots_changed = False  # and it must hear it before anything else
+        self.welcomed = asyncio.Event()  # by the first scheduler that did
         self.worn_out = asyncio.Event()
         self.idle = asyncio.Event()  # nothing runs and nothing waits
         self.idle.set()

@@ -39,11 +39,15 @@ _OPTIONS = (
 )
 _TOKEN = re.compile(r"[\x21-\x7e]{1,512}")
 
-# What the TLS library says, and what it means to the person who must mend it.
-_CERTIFICATE_TROUBLE = (
+# What gRPC and the TLS library say, and what it means to the person who must mend it.
+_TROUBLE = (
     (re.compile(r"CERTIFICATE_VERIFY_FAILED:? ?([^:]*)"), "its certificate is not trusted"),
     (re.compile(r"(?i)hostname verification|peer name"), "its certificate is for another name"),
     (re.compile(r"WRONG_VERSION_NUMBER"), "it does not speak TLS"),
+    (
+        re.compile(r"parsing HTTP/2|ALPN"),
+        "it does not speak gRPC: is this the port for workers (7300 by default)?",
+    ),
     (re.compile(r"ALERT_CERTIFICATE|ALERT_UNKNOWN_CA|ALERT_BAD"), "it refused our certificate"),
 )
 _UNREACHED = re.compile(
@@ -152,7 +156,7 @@ class GrpcLink:
 
 def _in_one_line(details: str) -> str:
     """What a person can use of what gRPC and its TLS library say."""
-    for pattern, meaning in _CERTIFICATE_TROUBLE:
+    for pattern, meaning in _TROUBLE:
         found = pattern.search(details)
         if found is not None:
             more = found.group(1).strip(" .\"'") if found.groups() else ""

@@ -136,6 +136,7 @@ class Session:
 
     def _welcome(self, welcome: Welcome) -> None:
         self.credentials = Credentials(welcome.session, welcome.secret)
+        self._crew.welcomed.set()
         level = logging.WARNING if self.after_trouble else logging.INFO
         _log.log(level, "connected to %s", self._scheduler)
         self._crew.ledger.forget(welcome.acknowledged)

@@ -45,6 +45,10 @@ class Worker:
         """What runs right now; other threads may ask."""
         return self._crew.attempts
 
+    async def welcomed(self) -> None:
+        """Wait for the first welcome of all."""
+        await self._crew.welcomed.wait()
+
     async def run(self) -> Departure:
         """Work until drained; WorkerRefused when a scheduler does not want this worker."""
         return await self._shift.work(self._stay_connected())
