@@ -33,7 +33,9 @@ async def test_the_list_of_users_tells_who_administers(any_house: House) -> None
     await any_house.namespaces("here", "there")
     await any_house.user("ada@mill.test", here="viewer", there="editor")
     body = {"email": "bob@mill.test", "password": PASSWORD, "role": "viewer"}
-    await any_house.got(any_house.root, "POST", "/v1/users", json=body)
+    bob = await any_house.got(any_house.root, "POST", "/v1/users", json=body)
+    body = {"role": "operator"}
+    changed = await any_house.got(any_house.root, "PATCH", f"/v1/users/{bob['id']}", json=body)
     await any_house.user("eve@mill.test")
 
     listed = await any_house.got(any_house.root, "GET", "/v1/users")
@@ -41,9 +43,10 @@ async def test_the_list_of_users_tells_who_administers(any_house: House) -> None
     assert [(one["email"], one["roles"]) for one in listed["items"]] == [
         (ROOT, {"*": "admin"}),
         ("ada@mill.test", {"here": "viewer", "there": "editor"}),
-        ("bob@mill.test", {"*": "viewer"}),
+        ("bob@mill.test", {"*": "operator"}),
         ("eve@mill.test", {}),
     ]
+    assert (bob["roles"], changed["roles"]) == ({"*": "viewer"}, {"*": "operator"})
 
 
 async def test_an_address_is_taken_once_in_any_case(any_house: House) -> None:

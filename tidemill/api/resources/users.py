@@ -52,8 +52,8 @@ async def create_user(call: Call, body: CreateUser) -> UserView:
     """Roles in single namespaces are given by `/v1/members`; `role` here holds everywhere."""
     person = Person(email=body.email, password=body.password, name=body.name or "")
     role = None if body.role is UNSET else body.role
-    caller = caller_everywhere(call)
-    return user_view(await accounts.create_user(identity_of(call), caller, person, role))
+    made = await accounts.create_user(identity_of(call), caller_everywhere(call), person, role)
+    return await _shown(call, made.id)
 
 
 @endpoint(
@@ -66,7 +66,11 @@ async def create_user(call: Call, body: CreateUser) -> UserView:
 )
 async def show_user(call: Call, user_id: str) -> UserView:
     """With the roles in all namespaces."""
-    found = await call.services.store.identity.account(check_id("user", user_id))
+    return await _shown(call, check_id("user", user_id))
+
+
+async def _shown(call: Call, user_id: str) -> UserView:
+    found = await call.services.store.identity.account(user_id)
     if found is None or found[0].kind is not AccountKind.USER:
         raise missing("user", user_id)
     return user_view(*found)
@@ -88,8 +92,8 @@ async def change_user(call: Call, user_id: str, body: ChangeUser) -> UserView:
         role=None if body.role is UNSET else body.role,
         no_role=body.role is None,
     )
-    caller = caller_everywhere(call)
-    return user_view(await accounts.change_user(identity_of(call), caller, user_id, wanted))
+    await accounts.change_user(identity_of(call), caller_everywhere(call), user_id, wanted)
+    return await _shown(call, user_id)
 
 
 @endpoint(
