@@ -62,7 +62,8 @@ def redis_url(redis_server: RedisServer) -> str:
 def _served(name: str, make: Callable[[], S]) -> Iterator[S]:
     with ExitStack() as stack:
         try:
-            server = stack.enter_context(make())
+            server = make()
+            stack.enter_context(server)
         except (OSError, RuntimeError, ValueError) as error:
             missing(name, error)
         yield server

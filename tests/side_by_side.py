@@ -9,7 +9,7 @@ from xdist.scheduler import LoadScopeScheduling
 WHOLE_FILES = ("test_bus_losses.py", "test_newcomer.py")
 
 
-class SideBySide(LoadScopeScheduling):
+class SideBySide(LoadScopeScheduling):  # type: ignore[misc]
     """Gives whoever is free the next test; those that need Kafka go to one process, and first."""
 
     def _split_scope(self, nodeid: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from bench.peers.environments import environment_of, version_of
 from bench.peers.redis import redis_server

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
+from starlette.types import Message
 
 from tests.api.stage import BASE_URL
 from tidemill.api.app import Application
@@ -16,7 +17,7 @@ from tidemill.api.app import Application
 class EventStream:
     """Messages of a stream of events, as they arrive."""
 
-    def __init__(self, sent: asyncio.Queue[dict[str, Any]]) -> None:
+    def __init__(self, sent: asyncio.Queue[Message]) -> None:
         self.status = 0
         self.comments: list[str] = []
         self._sent = sent
@@ -53,11 +54,11 @@ async def streaming(
     app: Application, path: str, query: str = "", headers: Mapping[str, str] | None = None
 ) -> AsyncIterator[EventStream]:
     """Ask for a stream; leaving the block is leaving the stream."""
-    sent: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    sent: asyncio.Queue[Message] = asyncio.Queue()
     gone = asyncio.Event()
     told = False
 
-    async def receive() -> dict[str, Any]:
+    async def receive() -> Message:
         nonlocal told
         if not told:
             told = True

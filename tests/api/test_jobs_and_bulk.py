@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from starlette.types import Message
 
 from tests.api.crew import a_definition, at_work
 from tests.api.stage import client_of
@@ -136,8 +137,8 @@ async def test_many_thousand_lines_are_answered_in_order(services: Services) -> 
 
 async def test_an_answer_comes_before_the_next_line_is_sent(services: Services) -> None:
     app = build_app(services, Security())
-    pieces: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-    answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    pieces: asyncio.Queue[Message] = asyncio.Queue()
+    answers: asyncio.Queue[Message] = asyncio.Queue()
     serving = asyncio.create_task(app(a_bulk_request(), pieces.get, answers.put))
 
     async with asyncio.timeout(10):
@@ -155,11 +156,11 @@ async def test_a_client_that_leaves_in_the_middle_is_let_go(services: Services) 
     piece = {"type": "http.request", "body": b'{"type":"noop"}\n' * 50, "more_body": True}
     stuck, begun = asyncio.Event(), asyncio.Event()
 
-    async def receive() -> dict[str, Any]:
+    async def receive() -> Message:
         await asyncio.sleep(0)
         return piece
 
-    async def send(message: dict[str, Any]) -> None:
+    async def send(message: Message) -> None:
         if message.get("body"):
             begun.set()
             await stuck.wait()

@@ -176,7 +176,7 @@ async def test_runs_are_found_by_what_is_known_of_them(each: Services) -> None:
     async with client_for(each) as client:
         run_id = await start(client, a_definition(), key="order-17", labels={"team": "blue"})
         await start(client, a_definition("bills"))
-        conditions = [
+        conditions: list[dict[str, str | list[str]]] = [
             {"workflow": "orders"},
             {"label": "team=blue"},
             {"text": "ORDER-1"},

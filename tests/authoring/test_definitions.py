@@ -226,11 +226,17 @@ def test_the_definition_is_made_once() -> None:
 @pytest.mark.parametrize(
     ("decorate", "message"),
     [
-        (lambda: task(retrys=3)(lambda: 1), "there is no option 'retrys', did you mean"),
+        (
+            lambda: task(retrys=3)(lambda: 1),  # type: ignore[call-overload]
+            "there is no option 'retrys', did you mean",
+        ),
         (lambda: task(retry=RetryPolicy(), retries=3)(two.function), "give retry or retries"),
         (lambda: task(lambda x: x), "give @task"),
         (lambda: task(name="x")(lambda *x: x), "cannot be passed by name"),
-        (lambda: workflow(nam="x")(two.function), "there is no option 'nam', did you mean"),
+        (
+            lambda: workflow(nam="x")(two.function),  # type: ignore[call-overload]
+            "there is no option 'nam', did you mean",
+        ),
         (lambda: workflow(shop.pay.function), "write def, not async def"),
         (lambda: workflow(two.function), "cannot be a field of input"),
     ],

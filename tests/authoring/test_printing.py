@@ -24,7 +24,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 WORDS = st.sampled_from(
     ["yes", "null", "1e5", "0x10", "12:30", "2024-01-31", "<<", "~", "- a", "a: b"]
 )
-TEXTS = WORDS | st.text(st.characters(blacklist_categories=("Cs",)), max_size=20)
+TEXTS = WORDS | st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(-1e9, 1e9) | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),

@@ -61,42 +61,42 @@ def problems_of(body: Callable[[Any], Any]) -> list[str]:
 
 CASES: list[tuple[Callable[[Any], Any], str]] = [
     (number, "number.value: takes int, and text is str"),
-    (lambda text: number(rows()), "number.value: takes int, and rows is list[Row]"),
-    (lambda text: number(rows()[0].name), "number.value: takes int, and rows[0].name is str"),
-    (lambda text: number(maybe()), "number.value: takes int, and maybe is Row | None"),
+    (lambda text: number(rows()), "number.value: takes int, and rows is list[Row]"),  # type: ignore[arg-type]
+    (lambda text: number(rows()[0].name), "number.value: takes int, and rows[0].name is str"),  # type: ignore[arg-type]
+    (lambda text: number(maybe()), "number.value: takes int, and maybe is Row | None"),  # type: ignore[arg-type]
     (
-        lambda text: number("3"),
+        lambda text: number("3"),  # type: ignore[arg-type]
         "number.value: takes int, and '3' is none: Expected `int`, got `str`",
     ),
-    (lambda text: number([number(1)]), "number_2.value: takes int, and a list is given"),
-    (lambda text: number(), "number: the argument 'value' is missing"),
-    (lambda text: number(1, 2), "number: takes 1 positional arguments, 2 are given"),
+    (lambda text: number([number(1)]), "number_2.value: takes int, and a list is given"),  # type: ignore[arg-type]
+    (lambda text: number(), "number: the argument 'value' is missing"),  # type: ignore[call-arg]
+    (lambda text: number(1, 2), "number: takes 1 positional arguments, 2 are given"),  # type: ignore[call-arg]
     (
-        lambda text: number(valu=1, value=1),
+        lambda text: number(valu=1, value=1),  # type: ignore[call-arg]
         "number: has no parameter 'valu', did you mean \"value\"?",
     ),
     (
         lambda text: number(anything(object())),
         "anything.value: JSON cannot hold a value of type object",
     ),
-    (lambda text: rows()[0].nam, "rows[0]: Row has no field 'nam', did you mean \"name\"?"),
-    (lambda text: rows()["name"], "rows: is list[Row], which has no item 'name'"),
-    (lambda text: rows()[0]["name"], "rows[0]: is Row: write .name, not ['name']"),
+    (lambda text: rows()[0].nam, "rows[0]: Row has no field 'nam', did you mean \"name\"?"),  # type: ignore[attr-defined]
+    (lambda text: rows()["name"], "rows: is list[Row], which has no item 'name'"),  # type: ignore[call-overload]
+    (lambda text: rows()[0]["name"], "rows[0]: is Row: write .name, not ['name']"),  # type: ignore[index]
     (
-        lambda text: choose("red", rows()).total,
+        lambda text: choose("red", rows()).total,  # type: ignore[attr-defined]
         'choose: is dict[str, int]: write ["total"], not .total',
     ),
     (lambda text: text.upper, "text: is str, which has no field 'upper'"),
     (
-        lambda text: choose("blue", rows()),
+        lambda text: choose("blue", rows()),  # type: ignore[arg-type]
         "choose.colour: takes Literal['red', 'green'], and 'blue' is none: Invalid enum value",
     ),
     (
-        lambda text: choose("red", [maybe(), 3]),
+        lambda text: choose("red", [maybe(), 3]),  # type: ignore[list-item]
         "choose.rows: takes Row, and maybe is Row | None",
     ),
     (
-        lambda text: shop.pay(shop.write("you", [])),
+        lambda text: shop.pay(shop.write("you", [])),  # type: ignore[arg-type]
         "pay.order: takes Order, and write is Letter",
     ),
     (
@@ -156,12 +156,12 @@ def test_a_value_that_is_not_there_yet_says_so(use: Callable[[Any], Any], what: 
         lambda text: number(anything(text)),
         lambda text: number(anything(text).deep.er["x"]),
         lambda text: number(True and 3),
-        lambda text: anything(maybe().size),
+        lambda text: anything(maybe().size),  # type: ignore[union-attr]
         lambda text: shop.pay(order=anything(1)),
-        lambda text: shop.pay({"id": "x", "total": 1}),
-        lambda text: shop.pay({"id": text, "total": number(1)}),
+        lambda text: shop.pay({"id": "x", "total": 1}),  # type: ignore[arg-type]
+        lambda text: shop.pay({"id": text, "total": number(1)}),  # type: ignore[arg-type]
         lambda text: choose(text, rows()),
-        lambda text: choose("red", [rows()[0], {"name": text, "size": 1}]),
+        lambda text: choose("red", [rows()[0], {"name": text, "size": 1}]),  # type: ignore[list-item]
     ],
 )
 def test_what_may_fit_is_let_through(body: Callable[[Any], Any]) -> None:
@@ -175,8 +175,8 @@ def test_what_may_fit_is_let_through(body: Callable[[Any], Any]) -> None:
 def test_every_mistake_is_told_at_once_with_its_line() -> None:
     @workflow
     def flow(text: str) -> None:
-        number(text)
-        number()
+        number(text)  # type: ignore[arg-type]
+        number()  # type: ignore[call-arg]
 
     first = flow.function.__code__.co_firstlineno + 2
     with pytest.raises(InvalidWorkflow) as caught:

@@ -108,4 +108,4 @@ def _write(driver: measuring.Driver, text: str) -> None:
 
 def _runs(pid: int) -> bool:
     # Orphans wait as zombies until the system's first process looks after them.
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return bool(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)

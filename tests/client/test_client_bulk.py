@@ -15,7 +15,11 @@ async def test_every_item_is_answered_in_order_and_a_wrong_one_alone_is_refused(
 ) -> None:
     monkeypatch.setattr("tidemill.client.bulk.PIECE_ITEMS", 2)
     seen: list[int] = []
-    wanted = [StartJob(type="noop"), {"type": "nope"}, {"type": "noop", "payload": {}}]
+    wanted: list[StartJob | dict[str, object]] = [
+        StartJob(type="noop"),
+        {"type": "nope"},
+        {"type": "noop", "payload": {}},
+    ]
 
     items = [item async for item in client.bulk(wanted, on_progress=seen.append)]
 

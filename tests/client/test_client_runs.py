@@ -9,6 +9,7 @@ from tests.api.crew import Crew, a_definition, one_task
 from tidemill.client import Client, RunFailed
 from tidemill.domain.errors import Conflict, InvalidInput, NotFound
 from tidemill.domain.run import RunState
+from tidemill.domain.task_run import TaskState
 from tidemill.domain.workflow import Workflow
 from tidemill.protocol.resources import ReplayMany
 
@@ -162,7 +163,7 @@ async def test_a_job_is_submitted_listed_and_shown(client: Client, crew: Crew) -
 
     shown = await client.job(job.id)
 
-    assert (shown.type, shown.payload, shown.state) == ("noop", {"n": 1}, RunState.SUCCEEDED)
+    assert (shown.type, shown.payload, shown.state) == ("noop", {"n": 1}, TaskState.SUCCEEDED)
     assert [one.id async for one in client.jobs(type="noop", state=["SUCCEEDED"])] == [job.id]
 
 

@@ -40,13 +40,16 @@ def a_prefix() -> str:
     return f"bus{next(_numbers)}"
 
 
+Closable = TypeVar("Closable", bound=Bus | Wire)
+
+
 @asynccontextmanager
-async def closing(bus: T) -> AsyncIterator[T]:
+async def closing(bus: Closable) -> AsyncIterator[Closable]:
     """Close a bus or a wire behind a test."""
     try:
         yield bus
     finally:
-        await (bus.bus if isinstance(bus, Wire) else bus).close()  # type: ignore[attr-defined]
+        await (bus.bus if isinstance(bus, Wire) else bus).close()
 
 
 def memory_bus() -> Bus:

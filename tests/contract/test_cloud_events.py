@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.builders import NOON
 from tidemill.domain.facts import Fact, FactType
@@ -44,9 +45,6 @@ STATES = {
 
 def a_known_event(fact_type: FactType) -> Event:
     """The event whose encoding the golden file holds."""
-    of_task = fact_type.value.startswith("task.")
-    task: dict[str, Any] = {"task": "ship-order", "position": 3, "epoch": 2, "attempt": 2}
-    failed = {"failures": 1, "losses": 1, "reason": "exhausted", "error": "TimeoutError: zu spät"}
     fact = Fact(
         type=fact_type,
         namespace="default",
@@ -55,9 +53,12 @@ def a_known_event(fact_type: FactType) -> Event:
         at=NOON + 123_456,
         state=STATES[fact_type.value],
         generation=2 if "reopened" in fact_type.value else 1,
-        **(task if of_task else {}),
-        **(failed if fact_type.value in {"task.failed", "task.retrying"} else {}),
     )
+    if fact_type.value.startswith("task."):
+        fact = replace(fact, task="ship-order", position=3, epoch=2, attempt=2)
+    if fact_type.value in {"task.failed", "task.retrying"}:
+        error = "TimeoutError: zu spät"
+        fact = replace(fact, failures=1, losses=1, reason="exhausted", error=error)
     return Event(id="1042.7", position=1_040, fact=fact)
 
 

@@ -78,12 +78,15 @@ async def test_fault_31_a_rebalance_in_the_middle_of_batches_loses_no_message(
             while True:
                 taken.extend(await consumer.take(20))
 
+    def has_taken(number: int) -> Callable[[], bool]:
+        return lambda: len(taken) >= number
+
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         members = [group.create_task(member())]
         for begin in range(0, 3_000, 500):
             await broker.send("work", numbered(500, begin=begin))
             members.append(group.create_task(member()))
-            await _until(lambda wanted=begin: len(taken) >= wanted)
+            await _until(has_taken(begin))
             members.pop(0).cancel()
         await _until(lambda: set(numbers_in(taken)) == set(range(3_000)))
         for one in members:

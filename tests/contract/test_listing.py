@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import msgspec
 import pytest
 
@@ -13,6 +15,18 @@ from tidemill.ports.queries import RunOrder, RunQuery
 from tidemill.ports.store import Store
 
 HOUR = 3_600 * SECOND
+
+
+class Conditions(TypedDict, total=False):
+    """What runs are asked for by."""
+
+    states: tuple[RunState, ...]
+    kinds: tuple[RunKind, ...]
+    workflow: str
+    label: tuple[str, str]
+    text: str
+    created_after: Moment
+    created_before: Moment
 
 
 def an_id(moment: Moment, number: int = 0) -> RunId:
@@ -45,11 +59,11 @@ async def listed(store: Store, **conditions: object) -> list[Run]:
     ],
 )
 async def test_pages_together_hold_what_meets_the_conditions_in_order(
-    store: Store, order: RunOrder, conditions: dict[str, object]
+    store: Store, order: RunOrder, conditions: Conditions
 ) -> None:
     runs = _a_mixture()
     await given(store, *runs, a_run(namespace="other", labels={"team": "blue"}))
-    wanted = [run for run in runs if _meets(run, **conditions)]
+    wanted = [run for run in runs if _meets(run, conditions)]
 
     found: list[Run] = []
     while page := await listed(
@@ -77,15 +91,14 @@ def _a_mixture() -> list[Run]:
     ]
 
 
-def _meets(run: Run, **conditions: object) -> bool:
-    match conditions:
-        case {"created_after": int(after), "created_before": int(before)}:
-            return after <= run.created_at < before
+def _meets(run: Run, conditions: Conditions) -> bool:
+    if "created_after" in conditions:
+        return conditions["created_after"] <= run.created_at < conditions["created_before"]
     label = conditions.get("label")
-    text = str(conditions.get("text", "")).lower()
+    text = conditions.get("text", "").lower()
     return (
-        (not conditions.get("states") or run.state in conditions["states"])  # type: ignore[operator]
-        and (not conditions.get("kinds") or run.kind in conditions["kinds"])  # type: ignore[operator]
+        (not conditions.get("states") or run.state in conditions["states"])
+        and (not conditions.get("kinds") or run.kind in conditions["kinds"])
         and conditions.get("workflow", run.workflow) == run.workflow
         and (label is None or label in run.labels.items())
         and any(text in part.lower() for part in (run.workflow, run.id, run.key or ""))

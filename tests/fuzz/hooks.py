@@ -40,9 +40,9 @@ _turns = count()
 
 
 @schemathesis.serializer("application/x-ndjson")
-def as_lines(_context: Any, value: Any) -> dict[str, Any]:
+def as_lines(_context: Any, value: Any) -> bytes:
     """One line."""
-    return {"data": value if isinstance(value, bytes) else json.dumps(value).encode() + b"\n"}
+    return value if isinstance(value, bytes) else json.dumps(value).encode() + b"\n"
 
 
 @schemathesis.check

@@ -46,7 +46,8 @@ class House:
         self.app = app
         self.principals = principals
         self.store = services.store
-        self.identity: Identity = services.identity
+        assert services.identity is not None
+        self.identity = services.identity
         self.clock = services.clock
         self.root = ""
 
@@ -85,7 +86,8 @@ class House:
         await self.got(self.root, "POST", "/v1/users", json=body)
         for namespace, role in roles.items():
             await self.give(email, namespace, role)
-        return (await self.login(email))["access_token"]
+        token: str = (await self.login(email))["access_token"]
+        return token
 
     async def give(self, email: str, namespace: str, role: str) -> Any:
         """Give somebody a role."""

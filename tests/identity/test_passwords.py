@@ -81,7 +81,8 @@ async def test_point_08_a_stranger_cannot_measure_who_is_there(
     monkeypatch.setattr(house.identity.hasher, "_argon2", hasher._argon2)
     monkeypatch.setattr(house.identity.hasher, "_nobodys", hasher._nobodys)
     await house.login(ROOT)  # which makes the hash anew
-    known, unknown = [], []
+    known: list[float] = []
+    unknown: list[float] = []
     for number in range(7):
         for email, times in ((ROOT, known), (f"user-{number}@mill.test", unknown)):
             body = {"email": email, "password": "wrong"}

@@ -152,6 +152,6 @@ async def test_where_no_gate_stands_nobody_may_anything(house: House) -> None:
     async with grpc.aio.insecure_channel(address) as channel:
         for method in (f"/{query.SERVICE}/ListRuns", f"/{identity.SERVICE}/ValidateToken"):
             with pytest.raises(grpc.aio.AioRpcError) as refused:
-                await channel.unary_unary(method)(b"", timeout=5)
+                await channel.unary_unary(method, None, None)(b"", timeout=5)
             assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
     await server.stop(0)

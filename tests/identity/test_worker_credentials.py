@@ -13,6 +13,7 @@ from tests.identity.guarded import a_guarded_mill, a_service, a_worker
 from tests.identity.stage import House
 from tests.roles.gateway_stage import Mill, Stranger, a_stranger
 from tests.roles.test_gateway_security import first_word
+from tidemill.domain.errors import Unavailable
 from tidemill.domain.events import Succeeded
 from tidemill.domain.task_run import TaskState
 from tidemill.domain.workflow import TaskSpec
@@ -121,7 +122,7 @@ async def pings(stranger: Stranger) -> None:
 async def test_a_store_that_is_away_for_a_moment_ends_no_session() -> None:
     class Away:
         async def of(self, credential: str) -> Any:
-            raise gates.Unavailable("gone")
+            raise Unavailable("gone")
 
     class Hours:
         hour = 0.0

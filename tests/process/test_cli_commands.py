@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -141,7 +142,7 @@ def test_a_run_that_has_ended_is_neither_cancelled_nor_resumed(failed: Shell) ->
     assert failed.run("resume", "latest").code == 2
 
 
-def test_help_and_import_are_quick(record_property: pytest.RecordProperty) -> None:
+def test_help_and_import_are_quick(record_property: Callable[[str, object], None]) -> None:
     timings = {
         "help": _seconds("-m", "tidemill.cli", "--help"),
         "import": _seconds("-c", "import tidemill"),

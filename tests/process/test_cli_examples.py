@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 
 def _block(language: str, place: int = 0) -> str:
     page = (ROOT / "README.md").read_text()
-    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)[place]
+    blocks: list[str] = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+    return blocks[place]
 
 
 def test_the_first_workflow_of_the_readme_works_as_printed(shell: Shell) -> None:
@@ -86,8 +87,9 @@ def test_ctrl_c_ends_the_demo_quietly(shell: Shell) -> None:
         start_new_session=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1", "TIDEMILL_LISTEN": "127.0.0.1:0"},
     )
-    assert demo.stdout is not None
-    eventually(lambda: "started" in demo.stdout.readline())
+    said = demo.stdout
+    assert said is not None
+    eventually(lambda: "started" in said.readline())
 
     os.killpg(demo.pid, signal.SIGINT)  # as the keyboard does, to everybody in the terminal
     _, err = demo.communicate(timeout=30)

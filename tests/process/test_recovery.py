@@ -6,6 +6,7 @@ import os
 import signal
 import sqlite3
 import time
+from collections.abc import Callable
 
 import psutil
 import pytest
@@ -80,7 +81,7 @@ def _facts(shell: Shell, kind: FactType) -> int:
 
 
 def test_after_kill_9_of_the_worker_the_task_runs_again_and_the_run_ends_once(
-    slow: Shell, record_property: pytest.RecordProperty
+    slow: Shell, record_property: Callable[[str, object], None]
 ) -> None:
     command = slow.start("run", "slow.yaml")
     [pid] = eventually(lambda: slow.lines("marks"))

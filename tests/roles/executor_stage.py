@@ -86,6 +86,6 @@ def _read(path: Path) -> str:
 def _runs(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except (ProcessLookupError, psutil.NoSuchProcess):
         return False

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
+from msgspec.structs import replace
 
 from tidemill.buses.memory import MemoryBus
 from tidemill.domain.identifiers import RunId, Token
@@ -115,7 +116,7 @@ class Stranger:
             address, options=[("grpc.max_send_message_length", -1)]
         )
         shown = [("authorization", f"Bearer {credential}")] if credential else []
-        self._call = self._channel.stream_stream(ATTACH)(metadata=shown)
+        self._call = self._channel.stream_stream(ATTACH, None, None)(None, metadata=shown)
 
     async def say(self, message: WorkerMessage) -> None:
         """Send one message."""
@@ -132,7 +133,7 @@ class Stranger:
         async with asyncio.timeout(10):
             while True:
                 data = await self._call.read()
-                assert data is not grpc.aio.EOF, await self.end()
+                assert isinstance(data, bytes), await self.end()
                 message = decode_scheduler_message(data)
                 if isinstance(message, kind) and wanted(message):
                     return message
@@ -163,14 +164,14 @@ class Stranger:
 
     async def close(self) -> None:
         """Hang up."""
-        await self._channel.close()
+        await self._channel.close(None)
 
 
 @asynccontextmanager
 async def a_stranger(mill: Mill, credential: str = "", **hello: Any) -> AsyncIterator[Stranger]:
     """A stream on which Hello has been said."""
     stranger = Stranger(mill.address, credential)
-    await stranger.say(Hello(**({"worker": "stranger", "slots": 4} | hello)))
+    await stranger.say(replace(Hello(worker="stranger", slots=4), **hello))
     try:
         yield stranger
     finally:

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from tests.simulation.loop import SimLoop
 from tidemill.buses.memory import MemoryBus
@@ -135,8 +136,8 @@ class Mill:
         return run
 
     def worker(self, scheduler: Scheduler | None = None, **hello: Any) -> Stream:
-        plain = {"worker": "w", "slots": 10}
-        return Stream(scheduler or self.scheduler, Hello(**(plain | hello)))
+        plain = Hello(worker="w", slots=10)
+        return Stream(scheduler or self.scheduler, replace(plain, **hello))
 
     async def result(self, run_id: RunId, position: int) -> Any:
         key = TaskKey(run_id, position)

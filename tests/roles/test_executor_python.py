@@ -205,7 +205,8 @@ async def test_a_static_method_resolves(python: PythonExecutor) -> None:
 
 
 async def test_threads_are_used_again(orders: Path) -> None:
-    python = PythonExecutor(a_workshop(load_library([str(orders)]), threads=Threads(50)))
+    workshop = a_workshop(load_library([str(orders)]), threads=Threads(50))
+    python = PythonExecutor(workshop)
     before = set(threading.enumerate())
 
     for _ in range(20):

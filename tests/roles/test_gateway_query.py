@@ -225,4 +225,5 @@ async def test_bytes_that_are_no_request_are_refused(mill: Mill) -> None:
     async with grpc.aio.insecure_channel(mill.address) as channel:
         for method in ("GetRun", "ListRuns", "GetTask", "ListTasks"):
             with refused(grpc.StatusCode.INVALID_ARGUMENT, f"is no {method}Request"):
-                await channel.unary_unary(f"/{SERVICE}/{method}")(b"\xff\xff", timeout=5)
+                ask = channel.unary_unary(f"/{SERVICE}/{method}", None, None)
+                await ask(b"\xff\xff", timeout=5)

@@ -148,8 +148,8 @@ async def test_a_bad_result_that_comes_with_hello_fails_its_task_too(mill: Mill)
         welcome = await stranger.hear(Welcome)
         token = await stranger.token()
     outcome = (Outcome(token, Succeeded(token.epoch, b"NaN")),)
-    again = {"session": welcome.session, "secret": welcome.secret, "finished": outcome}
-    async with a_stranger(mill, **again) as stranger:
+    session, secret = welcome.session, welcome.secret
+    async with a_stranger(mill, session=session, secret=secret, finished=outcome) as stranger:
         assert (await stranger.hear(Welcome)).acknowledged == (token,)
 
         assert (await mill.ended(run_id)).state is RunState.FAILED

@@ -79,10 +79,10 @@ async def call(address: str, method: str, *tokens: str | None) -> grpc.StatusCod
     """How a call of any kind ends that brings an empty request."""
     metadata = [("authorization", token) for token in tokens if token is not None]
     async with grpc.aio.insecure_channel(address) as channel, asyncio.timeout(5):
-        started = channel.stream_stream(method)(metadata=metadata)
+        started = channel.stream_stream(method, None, None)(None, metadata=metadata)
         with suppress(grpc.aio.AioRpcError):
             await started.write(b"")
-            while await started.read() is not grpc.aio.EOF:
+            while isinstance(await started.read(), bytes):
                 """Whatever it says."""
         return await started.code()
 

@@ -54,7 +54,7 @@ async def test_assignments_are_cut_into_messages_that_the_wire_takes(mill: Mill)
     await mill.start(a_step("a"), *children)
     await worker.succeed((await worker.assignment()).token, result="x" * 250_000)
 
-    sizes = []
+    sizes: list[int] = []
     while sum(sizes) < 40:
         sizes.append(len((await worker.receive(Assignments)).assignments))
 
@@ -111,12 +111,15 @@ async def test_a_lost_welcome_costs_nothing(mill: Mill) -> None:
     run_id = await mill.start(a_step("a"), a_step("b"))
     held = tuple(one.token for one in await worker.assignments(2))
     worker.hang_up()
-    again = {"session": welcome.session, "secret": welcome.secret, "held": held}
-    unheard = mill.worker(**again)
+
+    def again() -> Stream:
+        return mill.worker(session=welcome.session, secret=welcome.secret, held=held)
+
+    unheard = again()
     await unheard.open()
     unheard.hang_up()
 
-    back = mill.worker(**again)
+    back = again()
 
     assert (await back.open()).keep == held
     await back.succeed(*held)

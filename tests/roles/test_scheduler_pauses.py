@@ -116,7 +116,7 @@ async def test_another_scheduler_goes_on_with_holding_after_a_crash(mill: Mill) 
     assert await holds(mill, run_id) == [PAUSED] * 3
 
 
-async def _lost(_hint: object) -> None:
+async def _lost(hint: object) -> None:
     """No hint arrives."""
 
 

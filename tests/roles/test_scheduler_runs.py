@@ -11,7 +11,15 @@ from tests.roles.mill import Mill, a_chain, a_step, on_a_mill
 from tidemill.domain.errors import Conflict, InvalidInput, NotFound
 from tidemill.domain.identifiers import RunId, TaskKey
 from tidemill.domain.task_run import Reason
-from tidemill.domain.workflow import RetryPolicy, Source, TaskSpec, Timeouts, TriggerRule, Workflow
+from tidemill.domain.workflow import (
+    InputSource,
+    RetryPolicy,
+    Source,
+    TaskSpec,
+    Timeouts,
+    TriggerRule,
+    Workflow,
+)
 from tidemill.engine import dead_letters, runs
 
 NO_RETRY = RetryPolicy(max_retries=0)
@@ -166,6 +174,8 @@ async def test_the_scheduler_enforces_attempt_timeouts_and_tells_the_worker(mill
     run = await mill.ended(run_id)
     task = await mill.task(run_id)
     assert (run.state, task.reason) == ("FAILED", Reason.TIMEOUT)
+    assert task.started_at is not None
+    assert task.ended_at is not None
     assert 5 <= (task.ended_at - task.started_at) / 1e6 <= 5 + 1 + mill.config.scan_seconds
 
 
@@ -332,7 +342,7 @@ async def test_inputs_that_do_not_fit_into_a_message_fail_the_task_with_a_typed_
 ) -> None:
     worker = mill.worker(slots=30)
     await worker.open()
-    wide = {f"x{n}": Source(result=f"p{n}") for n in range(20)}
+    wide: dict[str, InputSource] = {f"x{n}": Source(result=f"p{n}") for n in range(20)}
     parents = [a_step(f"p{n}") for n in range(20)]
     run_id = await mill.start(*parents, TaskSpec(id="z", executor="noop", inputs=wide))
     tokens = [one.token for one in await worker.assignments(20)]

@@ -20,7 +20,7 @@ from tidemill.credentials.sealing import AesSealing, read_sealing_key
 from tidemill.domain.audit import Deed
 from tidemill.domain.errors import Conflict, InvalidInput, NotFound
 from tidemill.domain.events import Failed, Succeeded
-from tidemill.domain.workflow import Source, TaskSpec
+from tidemill.domain.workflow import InputSource, Source, TaskSpec
 from tidemill.engine.secrets import list_secrets, put_secret, remove_secret
 from tidemill.ports.secrets import CannotUnseal, SecretKey
 from tidemill.protocol.messages import Logs
@@ -198,7 +198,7 @@ async def test_over_a_broker_no_secret_travels(stage: BrokerMill) -> None:
     mill.scheduler.open_secrets(sealing())
     await put_secret(mill.store, sealing(), NAME, CANARY, DEED)
     stage.hire("far", secrets=SecretSources(trouble=NOT_OVER_BROKER))
-    inputs = {"password": Source(secret="db-password")}
+    inputs: dict[str, InputSource] = {"password": Source(secret="db-password")}
     run_id = await mill.start(TaskSpec(id="a", executor="noop", inputs=inputs))
 
     await mill.ended(run_id)

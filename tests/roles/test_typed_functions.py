@@ -66,7 +66,7 @@ def python(tmp_path: Path) -> Iterator[PythonExecutor]:
     path.write_text(SOURCE)
     before = list(sys.path)
     workshop = a_workshop(load_library([str(path)]))
-    yield PythonExecutor(workshop)  # type: ignore[abstract]
+    yield PythonExecutor(workshop)
     workshop.commands.close()
     sys.path[:] = before
     sys.modules.pop("typed_under_test", None)

@@ -136,7 +136,7 @@ async def test_a_malformed_message_ends_its_stream_and_no_other(tmp_path: Path) 
         a_worker(address),
     ):
         stream = await door.next_stream()
-        call = channel.stream_stream(ATTACH)(iter([b"\xff\xff\xff"]))
+        call = channel.stream_stream(ATTACH, None, None)(iter([b"\xff\xff\xff"]))
         broken = await door.next_stream()
         await broken.ended.wait()
         broken.hang_up()
@@ -156,7 +156,7 @@ async def test_closing_the_answers_ends_the_stream_for_the_scheduler(tmp_path: P
     address = f"unix:{tmp_path}/gate"
     async with a_gateway(address) as (door, _):
         answers = GrpcLink(address).open(hello_then_silence())
-        first = asyncio.create_task(anext(aiter(answers)))
+        first = asyncio.ensure_future(anext(aiter(answers)))
         stream = await door.next_stream()
         stream.welcome()
         await first
@@ -184,7 +184,7 @@ async def test_a_slow_scheduler_holds_the_worker_back(tmp_path: Path) -> None:
 
     server = GatewayServer(DeafDoor(), address)
     await server.start()
-    reading = asyncio.create_task(anext(aiter(GrpcLink(address).open(flood()))))
+    reading = asyncio.ensure_future(anext(aiter(GrpcLink(address).open(flood()))))
     await asyncio.sleep(0.5)
     reading.cancel()
     await asyncio.wait([reading])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from random import Random
 from typing import Any, TypeVar
 
@@ -77,6 +78,9 @@ class Doing(Executor):
 
     async def run(self, call: Call) -> Any:
         return await self._do(call)
+
+    async def close(self) -> None:
+        """Nothing is shared."""
 
 
 class Stream:
@@ -196,7 +200,7 @@ class Stage:
         clock: Clock | None = None,
     ) -> None:
         self.door = ScriptedDoor()
-        settings = WorkerConfig(**({"name": "w1", "slots": 4} | QUICK | dict(config or {})))
+        settings = replace(WorkerConfig(name="w1", slots=4, **QUICK), **(config or {}))
         self.worker = Worker(
             settings, [DoorLink(self.door)], executors, clock or SystemClock(), SystemEntropy()
         )

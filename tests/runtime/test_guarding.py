@@ -64,9 +64,11 @@ def test_what_does_not_go_together_is_refused(
 
 
 def test_identity_needs_no_shared_token_to_be_reached() -> None:
-    pair = {"tls_cert": Path("c"), "tls_key": Path("k")}
+    settings = Settings(
+        listen_workers="0.0.0.0:7300", auth="identity", tls_cert=Path("c"), tls_key=Path("k")
+    )
 
-    check_listening(Settings(listen_workers="0.0.0.0:7300", auth="identity", **pair))
+    check_listening(settings)
 
 
 async def credential_for(parts: Parts, *queues: str) -> str:

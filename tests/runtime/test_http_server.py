@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ async def _ticks() -> AsyncIterator[bytes]:
     permission=PUBLIC,
     summary="Take a note",
     tag="x",
-    consumes=(JSON,),
+    consumes={JSON: Any},
     status=201,
 )
 async def note(call: Call) -> int:
@@ -67,7 +67,7 @@ async def note(call: Call) -> int:
 
 @asynccontextmanager
 async def a_server(
-    *more: ApiEndpoint, grace_seconds: float = 5, **tls: Any
+    *more: ApiEndpoint, grace_seconds: float = 5, tls: Mapping[str, str] | None = None
 ) -> AsyncIterator[tuple[HttpServer, int]]:
     """A server on a free port of this machine."""
     store = SqliteStore(":memory:", SystemClock(), threads=False)
@@ -76,7 +76,7 @@ async def a_server(
     port = listener.getsockname()[1]
     async with opened(store) as services:
         app = build_app(services, Security(tls=bool(tls)), (slow, ticks, note, *more))
-        server = HttpServer(app, listener, grace_seconds=grace_seconds, **tls)
+        server = HttpServer(app, listener, grace_seconds=grace_seconds, **(tls or {}))
         await server.start()
         try:
             yield server, port
@@ -162,7 +162,7 @@ async def test_a_certificate_makes_it_https(tmp_path: Path) -> None:
     authority.configure_trust(trust)
 
     tls = tls_options(tmp_path / "cert.pem", tmp_path / "key.pem")
-    async with a_server(**tls) as (_, port), httpx.AsyncClient(verify=trust) as client:
+    async with a_server(tls=tls) as (_, port), httpx.AsyncClient(verify=trust) as client:
         answer = await client.get(f"https://127.0.0.1:{port}/nowhere")
 
     assert answer.status_code == 404

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,7 +20,9 @@ def parts(start_retry: float) -> Parts:
 
 
 async def test_a_store_that_goes_away_while_a_role_begins_is_waited_for() -> None:
-    said = iter([Unavailable("connection was closed"), "the schema is there"])
+    said: Iterator[Unavailable | str] = iter(
+        [Unavailable("connection was closed"), "the schema is there"]
+    )
 
     async def ask() -> str:
         answer = next(said)

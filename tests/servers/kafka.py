@@ -61,7 +61,7 @@ class KafkaServer(Server):
             return
         lines = [f"{name}={value}" for name, value in self._settings().items()]
         self._properties.write_text("\n".join(lines))
-        arguments = ["format", "--cluster-id", CLUSTER, "--config", self._properties]
+        arguments: Command = ["format", "--cluster-id", CLUSTER, "--config", self._properties]
         self._run([*self._java("kafka.tools.StorageTool"), *arguments])
 
     def _command(self) -> Command:

@@ -35,7 +35,7 @@ def kafka_jars() -> Path:
 
 def _copy_jars(attempt: int) -> bool:
     print(f"fetching Apache Kafka for the tests (once; 43 MB; attempt {attempt})", flush=True)
-    copy = ["mvn", "-q", "-B", "-ntp", "-f", POM, COPY, "-DincludeScope=runtime"]
+    copy = ["mvn", "-q", "-B", "-ntp", "-f", str(POM), COPY, "-DincludeScope=runtime"]
     done = subprocess.run(
         [*copy, f"-DoutputDirectory={JARS}"],
         stdin=subprocess.DEVNULL,

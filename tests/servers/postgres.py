@@ -39,7 +39,7 @@ class PostgresServer(Server):
         return f"postgresql://postgres@/postgres?host={self.folder}"
 
     def _prepare(self) -> None:
-        initdb = [self._programs / "initdb", "-D", self._data, "-U", "postgres"]
+        initdb: Command = [self._programs / "initdb", "-D", self._data, "-U", "postgres"]
         self._run([*initdb, "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync"])
 
     def _command(self) -> Command:

@@ -222,7 +222,7 @@ def _wait_until_dead(family: Sequence[psutil.Process]) -> None:
 def _alive(process: psutil.Process) -> bool:
     # Orphans wait as zombies until the system's first process looks after them.
     try:
-        return process.status() != psutil.STATUS_ZOMBIE
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
 

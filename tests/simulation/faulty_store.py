@@ -19,6 +19,7 @@ from tests.simulation.database import Database, Hold, drive
 from tests.simulation.nodes import Node
 from tidemill.domain.errors import CommitUnknown, Unavailable
 from tidemill.domain.identifiers import SessionId
+from tidemill.ports.identity import IdentityReader
 from tidemill.ports.store import Claim, Opened, Opening, Payloads, Reader, Transaction, Watch
 
 READING_VERBS = frozenset({"lock", "lock_states", "lock_ready", "lock_untold", "claim", "peek"})
@@ -37,6 +38,7 @@ class NodeStore:
         self.watch: Watch = _Reads(self, inner.watch)
         self.payloads: Payloads = _Reads(self, inner.payloads)
         self.reader: Reader = _Reads(self, inner.reader)
+        self.identity: IdentityReader = _Reads(self, inner.identity)
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """A transaction with faults."""
@@ -77,8 +79,12 @@ class NodeStore:
         """Nothing: what the server has committed it keeps."""
         return ""
 
-    async def migrate(self) -> None:
+    async def migrate(self, tell: Callable[[str], None] | None = None) -> None:
         """Nothing: the simulation has migrated the store."""
+
+    async def migrations_left(self) -> list[str]:
+        """None, for the same reason."""
+        return []
 
     async def close(self) -> None:
         """Nothing: the store belongs to all nodes."""

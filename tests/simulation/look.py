@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tests.simulation.executions import Executions
 from tests.simulation.fold import Fold, Step
 from tidemill.domain.facts import decode_facts
-from tidemill.domain.identifiers import Moment, RunId, TaskKey, Token
+from tidemill.domain.identifiers import Moment, RunId, SessionId, TaskKey, Token
 from tidemill.domain.workflow import TaskSpec, Workflow
 
 Query = Callable[..., list[tuple[Any, ...]]]
@@ -23,7 +23,7 @@ class TaskRow(NamedTuple):
     epoch: int
     failures: int
     losses: int
-    session_id: str | None
+    session_id: SessionId | None
     due_at: Moment | None
     hold: str | None
     ready_at: Moment | None

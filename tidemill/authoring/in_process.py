@@ -169,7 +169,7 @@ async def run(definition: Workflow, value: Any, functions: Mapping[str, Callable
 
 def executors_for(definition: Workflow, workshop: Workshop) -> dict[str, Executor]:
     """What the tasks of a definition need; plug-ins are looked for only where it needs some."""
-    executors: dict[str, Executor] = {PYTHON: PythonExecutor(workshop)}  # type: ignore[abstract]
+    executors: dict[str, Executor] = {PYTHON: PythonExecutor(workshop)}
     if all(spec.executor == PYTHON for spec in definition.tasks):
         return executors
     return {**find_executors(workshop), **executors}

@@ -63,6 +63,7 @@ class Executor(Protocol):
 
     async def close(self) -> None:
         """Let go of what is shared between calls; called once, at the end of the process."""
+        return  # most hold nothing, and need not say so
 
 
 def read_params(params: Mapping[str, Any], shape: type[Params]) -> Params:
