@@ -226,7 +226,7 @@ def test_the_definition_is_made_once() -> None:
 @pytest.mark.parametrize(
     ("decorate", "message"),
     [
-        (
+        (  # wrong on purpose
             lambda: task(retrys=3)(lambda: 1),  # type: ignore[call-overload]
             "there is no option 'retrys', did you mean",
         ),

@@ -59,6 +59,7 @@ def problems_of(body: Callable[[Any], Any]) -> list[str]:
     return [f"{problem.path}: {problem.message}" for problem in caught.value.problems]
 
 
+# Wrong on purpose: what mypy would say, Tidemill must say to those who do not use it.
 CASES: list[tuple[Callable[[Any], Any], str]] = [
     (number, "number.value: takes int, and text is str"),
     (lambda text: number(rows()), "number.value: takes int, and rows is list[Row]"),  # type: ignore[arg-type]

@@ -174,6 +174,16 @@ def test_nothing_of_a_secret_is_shown(value: Any, message: str) -> None:
     assert "hunter2" not in str(messages_of(schema, {"password": value}))
 
 
+def test_nothing_of_a_secret_is_shown_that_may_be_of_several_kinds() -> None:
+    kinds = [{"type": "string", "minLength": 12}, {"type": "string", "pattern": "^$"}]
+    schema = {"properties": {"password": {"anyOf": kinds, "writeOnly": True}}}
+
+    [message] = messages_of(schema, {"password": "hunter2"})
+
+    assert message.startswith("input.password: is refused")
+    assert "hunter2" not in message
+
+
 def test_of_many_problems_the_first_are_told() -> None:
     schema = {"properties": {"x": {"items": {"type": "string"}}}}
 

@@ -70,6 +70,7 @@ def schema_problems(
 ) -> Iterator[Problem]:
     """One finding as one or more problems; `root` begins each path."""
     path = [*root, *error.instance_path]
+    secret = _node(schema, error.schema_path).get("writeOnly")
     match error.kind.name:
         case "additionalProperties" | "unevaluatedProperties":
             known = _known_fields(schema, error.schema_path)
@@ -79,12 +80,11 @@ def schema_problems(
                 yield _problem([*path, field], text, "UNKNOWN_FIELD")
         case "required":
             yield _problem([*path, error.kind.value], "is required", "REQUIRED")
-        case "anyOf":
+        case "anyOf" if not secret:
             yield from _union_problems(error, schema, root)
         case "propertyNames":
             yield _problem(path, f"has a key that is refused: {_text(error.kind.value)}", "BAD_KEY")
         case name:
-            secret = _node(schema, error.schema_path).get("writeOnly")
             text = _secret_text(error) if secret else _text(error)
             yield _problem(path, text, _code(name, error))
 
