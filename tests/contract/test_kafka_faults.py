@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer as KafkaConsumer
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as KafkaMessage
 from confluent_kafka.admin import AdminClient
@@ -30,7 +31,7 @@ from tests.contract.broker_stage import (
     take_all,
 )
 from tests.servers import KafkaServer, missing
-from tidemill.buses import kafka_follower
+from tidemill.buses import kafka_follower, kafka_reader
 from tidemill.buses.kafka import KafkaBroker
 from tidemill.buses.kafka_address import parse_kafka_url
 from tidemill.buses.kafka_reader import KafkaReader
@@ -116,6 +117,28 @@ async def test_what_a_rebalance_took_away_is_not_accepted(broker: KafkaBroker, u
     values = [message.value() for message in [*accepted, *moved]]
     assert 0 < len(accepted) < 60
     assert sorted(map(int, filter(None, values))) == list(range(60))
+
+
+async def test_the_library_is_closed_when_no_partition_comes_or_goes_any_more(
+    broker: KafkaBroker, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_hand: list[int] = []
+
+    class Watched(KafkaConsumer):
+        def close(self) -> None:
+            in_hand.append(len(self.assignment()))
+            super().close()
+
+    monkeypatch.setattr(kafka_reader, "Consumer", Watched)
+    await broker.send("work", numbered(60))
+    address = parse_kafka_url(url)
+    reader = KafkaReader(address, "workers")
+    reader.join([f"{address.prefix}.work"])
+    assert await asyncio.to_thread(_read_all, reader, 1)
+
+    await asyncio.to_thread(reader.close)
+
+    assert in_hand == [0]
 
 
 async def test_messages_of_a_killed_member_go_to_the_others(broker: KafkaBroker, url: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as KafkaMessage
@@ -16,6 +17,9 @@ READ_SECONDS = 0.2
 ANSWER_SECONDS = 2.0
 LEADER_TRIES_MAX = 40
 LEADER_WAIT_SECONDS = 0.05
+LEAVE_TRIES_MAX = 100
+LEAVE_WAIT_SECONDS = 0.02
+LEAVE_BATCH = 1_000
 
 # The group has moved on without this member: another one has, or will get, what was read.
 _MOVED_ON = {
@@ -43,10 +47,12 @@ class KafkaReader:
         named = {"group.id": group or f"{address.prefix}.followers"}
         settings = client_settings(address, self.troubles) | _CONSUMER_SETTINGS | named
         self._consumer = connected(Consumer, settings)
+        self._is_member = False
         self._may_be_paused = False
 
     def join(self, topics: Sequence[str]) -> None:
         """Become a member of the group; partitions come while reading or resting."""
+        self._is_member = True
         self._consumer.subscribe(list(topics), on_assign=self._on_assign)
 
     def stand_at_end(self, topic: str, partitions: Sequence[int]) -> None:
@@ -128,8 +134,22 @@ class KafkaReader:
         return 0 if found is None or found.error is not None else len(found.partitions)
 
     def close(self) -> None:
-        """Leave the group, so that others take over at once."""
+        """End the connections; a member leaves its group, so that others take over at once."""
+        if self._is_member:
+            with suppress(KafkaException):
+                self._leave()
         self._consumer.close()
+
+    def _leave(self) -> None:
+        """Give every partition back, for the library must not be closed while one comes or goes.
+
+        It would hang with the interpreter's lock in its hands: librdkafka 4041, 4527, 4884.
+        """
+        self._consumer.unsubscribe()
+        for _ in range(LEAVE_TRIES_MAX):
+            unread = self._consumer.consume(LEAVE_BATCH, LEAVE_WAIT_SECONDS)
+            if not unread and not self._consumer.assignment():
+                return
 
     def _on_assign(self, _consumer: Consumer, _partitions: list[TopicPartition]) -> None:
         # A partition that went away while paused comes back paused.
