@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from tidemill.domain.errors import CommitUnknown, Unavailable
@@ -13,8 +15,8 @@ from tidemill.stores.statements import Row
 
 Result = TypeVar("Result")
 
-BATCH_AT_ONCE_MAX = 500
-"""Rows that take a few milliseconds at most: others go on meanwhile when there are more."""
+ROWS_AT_ONCE = 500
+"""They take a few milliseconds at most: others go on between two such parts of a batch."""
 
 SHORT = frozenset(
     {
@@ -58,10 +60,11 @@ Ask: TypeAlias = Callable[[Callable[[Connection], list[Row]], bool], Awaitable[l
 class WriteStatements:
     """The statements of one transaction, which begins with the first of them.
 
-    What is short by construction runs at once, inside the coroutine: handing it to the thread and
-    back would take longer. The thread is for what may wait, for a lock or for the disk, and for
-    what may be long. As on other databases, one failed statement spoils the transaction: what
-    follows is refused, and it cannot commit any more.
+    What is short by construction runs at once, inside the coroutine, a large batch of it in parts:
+    handing it to the thread and back would take longer, and both would wait for the interpreter's
+    lock row by row. The thread is for what may wait, for a lock or for the disk, and for what may
+    be long. As on other databases, one failed statement spoils the transaction: what follows is
+    refused, and it cannot commit any more.
     """
 
     def __init__(self, connection: Connection, place: Place) -> None:
@@ -76,10 +79,11 @@ class WriteStatements:
 
     async def fetch_batch(self, name: str, batch: Sequence[Row], *values: object) -> list[Row]:
         """Rows of a query for a batch, which travels as JSON."""
-        if not batch:
-            return []
-        short = name in SHORT and len(batch) <= BATCH_AT_ONCE_MAX
-        return await self._do(lambda: self._connection.fetch(name, list(batch), *values), short)
+        found: list[Row] = []
+        async for part in _parts(name, batch):
+            call = partial(self._connection.fetch, name, part, *values)
+            found += await self._do(call, name in SHORT)
+        return found
 
     async def execute(self, name: str, *values: object) -> int:
         """Rows touched by a command."""
@@ -87,9 +91,9 @@ class WriteStatements:
 
     async def execute_batch(self, name: str, batch: Sequence[Row]) -> None:
         """Run a command once per row."""
-        if batch:
-            short = name in SHORT and len(batch) <= BATCH_AT_ONCE_MAX
-            await self._do(lambda: self._connection.execute_batch(name, batch), short)
+        async for part in _parts(name, batch):
+            call = partial(self._connection.execute_batch, name, part)
+            await self._do(call, name in SHORT)
 
     async def commit(self) -> None:
         """Make it durable."""
@@ -131,6 +135,14 @@ class WriteStatements:
             raise CommitUnknown(str(error)) from error
 
 
+async def _parts(name: str, batch: Sequence[Row]) -> AsyncIterator[list[Row]]:
+    at_once = ROWS_AT_ONCE if name in SHORT else max(1, len(batch))
+    for begin in range(0, len(batch), at_once):
+        if begin:
+            await asyncio.sleep(0)
+        yield list(batch[begin : begin + at_once])
+
+
 def _is_certain(error: Unavailable) -> bool:
     """Whether a commit that failed is known to be undone: the disk refused before the end of it.
 
@@ -160,7 +172,7 @@ class ReadStatements:
         """Rows of a query for a batch, which travels as JSON."""
         if not batch:
             return []
-        short = name in SHORT_READS and len(batch) <= BATCH_AT_ONCE_MAX
+        short = name in SHORT_READS and len(batch) <= ROWS_AT_ONCE
         return await self._ask(
             lambda connection: connection.fetch(name, list(batch), *values), short
         )
