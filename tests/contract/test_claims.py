@@ -9,12 +9,16 @@ import pytest
 
 from tests.builders import a_run, a_run_id, a_session_id, a_task
 from tests.contract.given import LANE, claimed, given, saved
-from tidemill.domain.identifiers import Lane
+from tidemill.domain.identifiers import Lane, TaskKey
 from tidemill.domain.task_run import ALONE, TaskRun, TaskState
 from tidemill.ports.store import FORMAT_MAX, NewRun, Store
 from tidemill.stores.tables.tasks import INPUT_BYTES_MAX
 
 replace = msgspec.structs.replace
+
+
+def _key(task: TaskRun) -> TaskKey:
+    return task.key
 
 
 async def granted(store: Store, limit: int) -> list[TaskRun]:
@@ -73,6 +77,19 @@ async def test_a_task_that_becomes_ready_goes_to_the_end_of_its_lane(store: Stor
     await saved(store, first)
 
     assert await claimed(store) == [second, first]
+
+
+async def test_tasks_that_become_ready_together_wait_in_the_order_given(store: Store) -> None:
+    run_id = a_run_id()
+    places = [place * 7 % 67 for place in range(67)]
+    tasks = [a_task(run_id=run_id, position=place) for place in places]
+    await given(
+        store, *(replace(task, state=TaskState.PENDING) for task in sorted(tasks, key=_key))
+    )
+
+    await saved(store, *tasks)
+
+    assert await claimed(store) == tasks
 
 
 async def test_a_ready_task_that_is_saved_keeps_its_place(store: Store) -> None:

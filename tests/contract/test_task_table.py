@@ -211,6 +211,8 @@ async def test_a_batch_of_a_thousand_is_saved_in_one_go(store: Store) -> None:
 
     found = await store.reader.tasks("default", run_id, -1, 2_000)
     assert [task.failures for task in found] == list(range(1_000))
+    async with store.transaction() as tx:
+        assert await tx.tasks.lock([task.key for task in reversed(found)]) == found
 
 
 async def test_rows_that_begin_alike_are_stored_like_any_others(store: Store) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -44,6 +47,12 @@ _REFUSED = frozenset(
     }
 )
 _encode = msgspec.json.Encoder().encode
+
+SHARES = (50, 10, 1)
+"""So many rows are written at once: to begin a statement takes a third of the time of one row."""
+
+_ANY_ROW = re.compile(r"\((?:\?, )*\?\)")
+"""Parameters without numbers: where a query has such a row, it can take more of them."""
 
 # The driver asks around who could adapt a value, each time that it is neither a number nor a text:
 # a fifth of what it takes to write a row. These are what they are.
@@ -98,9 +107,15 @@ class Connection:
             return self.raw.execute(QUERIES[name], [_plain(value) for value in values]).rowcount
 
     def execute_batch(self, name: str, batch: Sequence[Row]) -> None:
-        """Run a command once per row."""
+        """Run a command for each row; one that can take many rows is run with many at once."""
+        query = QUERIES[name]
         with mapped_errors():
-            self.raw.executemany(QUERIES[name], batch)
+            if not _ANY_ROW.search(query):
+                self.raw.executemany(query, batch)
+                return
+            for share in _shares(batch):
+                values = list(chain.from_iterable(share))
+                self.raw.execute(_with_rows(query, len(share)), values)
 
     def begin(self) -> None:
         """Become the one that writes, before anything is read."""
@@ -174,6 +189,19 @@ def _told(error: sqlite3.Error) -> TidemillError:
     if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
         return Unavailable(f"SQLite: {error}")
     return StoreRefused(f"SQLite: {error}")
+
+
+def _shares(batch: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    begin = 0
+    for size in SHARES:
+        while begin + size <= len(batch):
+            yield batch[begin : begin + size]
+            begin += size
+
+
+@cache
+def _with_rows(query: str, count: int) -> str:
+    return _ANY_ROW.sub(lambda row: ", ".join([row.group()] * count), query)
 
 
 def _plain(value: object) -> object:

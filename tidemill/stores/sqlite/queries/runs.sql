@@ -62,12 +62,20 @@ WHERE r.quarantine IS NULL AND r.format <= ?2
 ORDER BY r.id;
 
 -- name: save_run
--- Index: primary key.
+-- Index: primary key. Takes many rows.
+WITH new (
+    id, state, open, failed, ended, next_position, told, stop, generation, due_at, started_at,
+    ended_at, reason, format, swept
+) AS (VALUES
+    (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+)
 UPDATE run SET
-    state = ?2, open = ?3, failed = ?4, ended = ?5, next_position = ?6, told = ?7, stop = ?8,
-    generation = ?9, due_at = ?10, started_at = ?11, ended_at = ?12, reason = ?13, format = ?14,
-    swept = ?15
-WHERE id = ?1;
+    state = new.state, open = new.open, failed = new.failed, ended = new.ended,
+    next_position = new.next_position, told = new.told, stop = new.stop,
+    generation = new.generation, due_at = new.due_at, started_at = new.started_at,
+    ended_at = new.ended_at, reason = new.reason, format = new.format, swept = new.swept
+FROM new
+WHERE run.id = new.id;
 
 -- name: quarantine_run
 UPDATE run SET quarantine = ?2 WHERE id = ?1;

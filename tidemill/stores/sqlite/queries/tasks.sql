@@ -110,16 +110,26 @@ ORDER BY t.ready_no
 LIMIT ?5;
 
 -- name: save_task
--- Index: primary key. What comes back from a worker keeps its place in its lane.
+-- Index: primary key. Takes many rows. What comes back from a worker keeps its place in its lane.
+WITH new (
+    run_id, position, state, epoch, failures, losses, waiting, failed, skipped, told, route,
+    priority, hold, due_at, session_id, ready_at, started_at, ended_at, ended_no, reason, error,
+    format
+) AS (VALUES
+    (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+)
 UPDATE task SET
-    state = ?3, epoch = ?4, failures = ?5, losses = ?6, waiting = ?7, failed = ?8, skipped = ?9,
-    told = ?10, route = ?11, priority = ?12, hold = ?13, due_at = ?14, session_id = ?15,
-    ready_at = ?16, started_at = ?17, ended_at = ?18, ended_no = ?19, reason = ?20, error = ?21,
-    format = ?22,
+    state = new.state, epoch = new.epoch, failures = new.failures, losses = new.losses,
+    waiting = new.waiting, failed = new.failed, skipped = new.skipped, told = new.told,
+    route = new.route, priority = new.priority, hold = new.hold, due_at = new.due_at,
+    session_id = new.session_id, ready_at = new.ready_at, started_at = new.started_at,
+    ended_at = new.ended_at, ended_no = new.ended_no, reason = new.reason, error = new.error,
+    format = new.format,
     ready_no = CASE
-        WHEN ?3 <> 'READY' THEN ready_no
-        WHEN state = 'RUNNING' THEN coalesce(ready_no, next_ready_no())
-        WHEN state = 'READY' AND hold IS ?13 THEN ready_no
+        WHEN new.state <> 'READY' THEN ready_no
+        WHEN task.state = 'RUNNING' THEN coalesce(ready_no, next_ready_no())
+        WHEN task.state = 'READY' AND task.hold IS new.hold THEN ready_no
         ELSE next_ready_no()
     END
-WHERE run_id = ?1 AND position = ?2;
+FROM new
+WHERE task.run_id = new.run_id AND task.position = new.position;
