@@ -110,7 +110,7 @@ class Connection:
         """Run a command for each row; one that can take many rows is run with many at once."""
         query = QUERIES[name]
         with mapped_errors():
-            if not _ANY_ROW.search(query):
+            if not _takes_many(query):
                 self.raw.executemany(query, batch)
                 return
             for share in _shares(batch):
@@ -197,6 +197,11 @@ def _shares(batch: Sequence[Row]) -> Iterator[Sequence[Row]]:
         while begin + size <= len(batch):
             yield batch[begin : begin + size]
             begin += size
+
+
+@cache
+def _takes_many(query: str) -> bool:
+    return _ANY_ROW.search(query) is not None
 
 
 @cache

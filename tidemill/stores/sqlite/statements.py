@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeAlias, TypeVar
 
@@ -80,9 +80,10 @@ class WriteStatements:
     async def fetch_batch(self, name: str, batch: Sequence[Row], *values: object) -> list[Row]:
         """Rows of a query for a batch, which travels as JSON."""
         found: list[Row] = []
-        async for part in _parts(name, batch):
+        for part in _parts(name, batch):
             call = partial(self._connection.fetch, name, part, *values)
             found += await self._do(call, name in SHORT)
+            await _breath(part)
         return found
 
     async def execute(self, name: str, *values: object) -> int:
@@ -91,9 +92,10 @@ class WriteStatements:
 
     async def execute_batch(self, name: str, batch: Sequence[Row]) -> None:
         """Run a command once per row."""
-        async for part in _parts(name, batch):
+        for part in _parts(name, batch):
             call = partial(self._connection.execute_batch, name, part)
             await self._do(call, name in SHORT)
+            await _breath(part)
 
     async def commit(self) -> None:
         """Make it durable."""
@@ -135,12 +137,15 @@ class WriteStatements:
             raise CommitUnknown(str(error)) from error
 
 
-async def _parts(name: str, batch: Sequence[Row]) -> AsyncIterator[list[Row]]:
+def _parts(name: str, batch: Sequence[Row]) -> Iterator[list[Row]]:
     at_once = ROWS_AT_ONCE if name in SHORT else max(1, len(batch))
     for begin in range(0, len(batch), at_once):
-        if begin:
-            await asyncio.sleep(0)
         yield list(batch[begin : begin + at_once])
+
+
+async def _breath(part: Sequence[Row]) -> None:
+    if len(part) >= ROWS_AT_ONCE:
+        await asyncio.sleep(0)
 
 
 def _is_certain(error: Unavailable) -> bool:
