@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 
 NAME_MARK = "-- name:"
 TURNED_MARK = "-- turned:"
 """Under a name: a second name for the same query in the opposite order."""
+
+_ANY_ROW = re.compile(r"\((?:\?, )*\?\)")
+"""Parameters without numbers: a query that has such a row among its VALUES takes more of them."""
 
 
 def load_queries(package: str) -> Mapping[str, str]:
@@ -40,3 +45,15 @@ def parse_queries(text: str) -> dict[str, str]:
             lines.append(line)
     texts = {name: "\n".join(lines).strip().rstrip(";") for name, lines in queries.items()}
     return texts | {name: texts[of].replace(" DESC", " ASC") for name, of in turned.items()}
+
+
+@cache
+def takes_many(query: str) -> bool:
+    """Whether it can be run for many rows at once."""
+    return _ANY_ROW.search(query) is not None
+
+
+@cache
+def with_rows(query: str, count: int) -> str:
+    """The same query for so many rows."""
+    return _ANY_ROW.sub(lambda row: ", ".join([row.group()] * count), query)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -15,7 +13,7 @@ import msgspec
 from tidemill.domain.errors import IllegalTransition, TidemillError, Unavailable
 from tidemill.domain.identifiers import Moment
 from tidemill.stores.errors import StoreRefused
-from tidemill.stores.named_queries import load_queries
+from tidemill.stores.named_queries import load_queries, takes_many, with_rows
 from tidemill.stores.statements import Row
 
 MEMORY = ":memory:"
@@ -50,9 +48,6 @@ _encode = msgspec.json.Encoder().encode
 
 SHARES = (50, 10, 1)
 """So many rows are written at once: to begin a statement takes a third of the time of one row."""
-
-_ANY_ROW = re.compile(r"\((?:\?, )*\?\)")
-"""Parameters without numbers: where a query has such a row, it can take more of them."""
 
 # The driver asks around who could adapt a value, each time that it is neither a number nor a text:
 # a fifth of what it takes to write a row. These are what they are.
@@ -110,12 +105,12 @@ class Connection:
         """Run a command for each row; one that can take many rows is run with many at once."""
         query = QUERIES[name]
         with mapped_errors():
-            if not _takes_many(query):
+            if not takes_many(query):
                 self.raw.executemany(query, batch)
                 return
             for share in _shares(batch):
-                values = list(chain.from_iterable(share))
-                self.raw.execute(_with_rows(query, len(share)), values)
+                widened = with_rows(query, len(share))
+                self.raw.execute(widened, list(chain.from_iterable(share)))
 
     def begin(self) -> None:
         """Become the one that writes, before anything is read."""
@@ -197,16 +192,6 @@ def _shares(batch: Sequence[Row]) -> Iterator[Sequence[Row]]:
         while begin + size <= len(batch):
             yield batch[begin : begin + size]
             begin += size
-
-
-@cache
-def _takes_many(query: str) -> bool:
-    return _ANY_ROW.search(query) is not None
-
-
-@cache
-def _with_rows(query: str, count: int) -> str:
-    return _ANY_ROW.sub(lambda row: ", ".join([row.group()] * count), query)
 
 
 def _plain(value: object) -> object:

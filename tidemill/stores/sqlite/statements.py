@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeAlias, TypeVar
 
 from tidemill.domain.errors import CommitUnknown, Unavailable
+from tidemill.ports.clock import Clock
 from tidemill.stores.sqlite.connection import Connection, mapped_errors
 from tidemill.stores.sqlite.threads import Place
 from tidemill.stores.statements import Row
@@ -67,9 +67,10 @@ class WriteStatements:
     refused, and it cannot commit any more.
     """
 
-    def __init__(self, connection: Connection, place: Place) -> None:
+    def __init__(self, connection: Connection, place: Place, clock: Clock) -> None:
         self._connection = connection
         self._place = place
+        self._clock = clock
         self._begun = False
         self._spoiled = False
 
@@ -83,7 +84,7 @@ class WriteStatements:
         for part in _parts(name, batch):
             call = partial(self._connection.fetch, name, part, *values)
             found += await self._do(call, name in SHORT)
-            await _breath(part)
+            await self._breath(part)
         return found
 
     async def execute(self, name: str, *values: object) -> int:
@@ -95,7 +96,7 @@ class WriteStatements:
         for part in _parts(name, batch):
             call = partial(self._connection.execute_batch, name, part)
             await self._do(call, name in SHORT)
-            await _breath(part)
+            await self._breath(part)
 
     async def commit(self) -> None:
         """Make it durable."""
@@ -120,6 +121,10 @@ class WriteStatements:
         self._spoiled = False
         return result
 
+    async def _breath(self, part: Sequence[Row]) -> None:
+        if len(part) >= ROWS_AT_ONCE:
+            await self._clock.sleep(0)
+
     def _check(self) -> None:
         if self._spoiled or (self._begun and not self._connection.raw.in_transaction):
             raise Unavailable("SQLite: the transaction has failed already")
@@ -141,11 +146,6 @@ def _parts(name: str, batch: Sequence[Row]) -> Iterator[list[Row]]:
     at_once = ROWS_AT_ONCE if name in SHORT else max(1, len(batch))
     for begin in range(0, len(batch), at_once):
         yield list(batch[begin : begin + at_once])
-
-
-async def _breath(part: Sequence[Row]) -> None:
-    if len(part) >= ROWS_AT_ONCE:
-        await asyncio.sleep(0)
 
 
 def _is_certain(error: Unavailable) -> bool:

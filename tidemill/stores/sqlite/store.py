@@ -109,7 +109,7 @@ class SqliteStore:
 
     def statements(self) -> WriteStatements:
         """Statements for whoever has the turn."""
-        return WriteStatements(self._writer, self._writer_place)
+        return WriteStatements(self._writer, self._writer_place, self._clock)
 
     async def take_turn(self) -> None:
         """Wait until nobody else writes."""
