@@ -45,9 +45,10 @@ async def cluster(postgres_dsn: str, tmp_path: Path) -> AsyncIterator[Cluster]:
 async def steady_load(cluster: Cluster, *tasks: TaskSpec) -> AsyncIterator[list[RunId]]:
     """A few runs ten times a second, until the block ends; then waits for all of them to end."""
     begun: list[RunId] = []
+    enough = asyncio.Event()
 
     async def submit() -> None:
-        while True:
+        while not enough.is_set():
             with contextlib.suppress(Unavailable):
                 begun.extend(await cluster.begin(*(tasks or CHAIN), count=3))
             await asyncio.sleep(0.1)
@@ -56,8 +57,8 @@ async def steady_load(cluster: Cluster, *tasks: TaskSpec) -> AsyncIterator[list[
     try:
         yield begun
     finally:
-        submitting.cancel()
-        await asyncio.wait([submitting])
+        enough.set()  # not cancelled: a commit under way would begin runs that nobody waits for
+        await submitting
     for run_id in begun:
         await cluster.until_ended(run_id)
 
