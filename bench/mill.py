@@ -21,7 +21,7 @@ from tidemill.runtime.settings import Settings
 
 LOOK_SECONDS = 0.005
 LOOK_SECONDS_MAX = 0.02  # a look takes time from those who work: at long runs they are fewer
-RUNS_PER_SECOND_MAX = 20_000  # nobody looks before so many could be over
+TASKS_PER_SECOND_MAX = 20_000  # nobody looks before so many could be over
 LARGE = 1_000
 RUN_SECONDS_MAX = 900.0
 UNHAPPY = tuple(sorted(RUN_ENDED - {RunState.SUCCEEDED}))
@@ -83,9 +83,9 @@ class Mill:
         system = self._system
         await start(system.store, system.bus, system.entropy, requests)
 
-    async def all_ended(self, runs: int = 0) -> None:
-        """Wait until no run is open, then see that none of so many has failed."""
-        await asyncio.sleep(runs / RUNS_PER_SECOND_MAX)
+    async def all_ended(self, tasks: int = 0) -> None:
+        """Wait until no run is open, of so many tasks altogether, then see that none has failed."""
+        await asyncio.sleep(tasks / TASKS_PER_SECOND_MAX)
         async with asyncio.timeout(RUN_SECONDS_MAX):
             while found := await self._find(OPEN):
                 if found[0].quarantine is not None:

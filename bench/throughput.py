@@ -29,7 +29,7 @@ async def throughput_of(mill: Mill, requests: Sequence[StartRequest]) -> Through
     tasks = sum(len(request.workflow.tasks) for request in requests)
     cpu, begin = mill.cpu_seconds(), time.perf_counter()
     await mill.submit(requests)
-    await mill.all_ended(len(requests))
+    await mill.all_ended(tasks)
     seconds = time.perf_counter() - begin
     used = {name: after - cpu[name] for name, after in mill.cpu_seconds().items()}
     return Throughput(tasks / seconds, {name: spent * 1e6 / tasks for name, spent in used.items()})
