@@ -9,16 +9,12 @@ import pytest
 
 from tests.builders import a_run, a_run_id, a_session_id, a_task
 from tests.contract.given import LANE, claimed, given, saved
-from tidemill.domain.identifiers import Lane, TaskKey
+from tidemill.domain.identifiers import Lane
 from tidemill.domain.task_run import ALONE, TaskRun, TaskState
 from tidemill.ports.store import FORMAT_MAX, NewRun, Store
 from tidemill.stores.tables.tasks import INPUT_BYTES_MAX
 
 replace = msgspec.structs.replace
-
-
-def _key(task: TaskRun) -> TaskKey:
-    return task.key
 
 
 async def granted(store: Store, limit: int) -> list[TaskRun]:
@@ -83,9 +79,8 @@ async def test_tasks_that_become_ready_together_wait_in_the_order_given(store: S
     run_id = a_run_id()
     places = [place * 7 % 67 for place in range(67)]
     tasks = [a_task(run_id=run_id, position=place) for place in places]
-    await given(
-        store, *(replace(task, state=TaskState.PENDING) for task in sorted(tasks, key=_key))
-    )
+    pending = [replace(task, state=TaskState.PENDING) for task in tasks]
+    await given(store, *sorted(pending, key=lambda task: task.position))
 
     await saved(store, *tasks)
 

@@ -47,12 +47,11 @@ class KafkaReader:
         named = {"group.id": group or f"{address.prefix}.followers"}
         settings = client_settings(address, self.troubles) | _CONSUMER_SETTINGS | named
         self._consumer = connected(Consumer, settings)
-        self._is_member = False
+        self._is_member = group is not None
         self._may_be_paused = False
 
     def join(self, topics: Sequence[str]) -> None:
         """Become a member of the group; partitions come while reading or resting."""
-        self._is_member = True
         self._consumer.subscribe(list(topics), on_assign=self._on_assign)
 
     def stand_at_end(self, topic: str, partitions: Sequence[int]) -> None:
