@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import pytest
@@ -50,6 +51,27 @@ async def test_independent_tasks_are_assigned_together(mill: Mill) -> None:
     assignments = await worker.assignments(3)
 
     assert sorted(one.task for one in assignments) == ["a", "b", "c"]
+
+
+@on_a_mill
+async def test_no_grant_waits_for_what_must_be_read_for_another(mill: Mill) -> None:
+    read, may_read = mill.store.payloads.inputs, asyncio.Event()
+
+    async def read_late(run_ids: Sequence[RunId]) -> Mapping[RunId, bytes]:
+        await may_read.wait()
+        return await read(run_ids)
+
+    mill.store.payloads.inputs = read_late  # type: ignore[method-assign]
+    with_large_input = await mill.start(a_step("a"), input={"text": 2_000 * "x"})
+    with_small_input = await mill.start(a_step("a"))
+    worker = mill.worker()
+    await worker.open()
+
+    first = await worker.assignment()
+    may_read.set()
+    second = await worker.assignment()
+
+    assert [one.token.run_id for one in (first, second)] == [with_small_input, with_large_input]
 
 
 @on_a_mill

@@ -12,6 +12,7 @@ from tests.roles.worker_stage import Doing, Stage, Stream, a_token, an_assignmen
 from tidemill.domain.events import CancelConfirmed, Released, Succeeded
 from tidemill.protocol.messages import Cancels, Holdings, Outcomes
 from tidemill.runtime.system import SystemClock
+from tidemill.worker import session
 from tidemill.worker.ahead import (
     AHEAD_MAX,
     AHEAD_PER_SLOT,
@@ -77,6 +78,32 @@ async def test_a_worker_of_short_tasks_asks_for_more_and_begins_it_in_order() ->
     assert at_first == [0, 1]
     assert play.begun == list(range(WANTED))
     assert last.report == Succeeded(1, None)
+
+
+async def test_outcomes_of_short_tasks_gather_while_others_wait_for_a_slot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session, "GATHER_SECONDS", 60.0)
+    async with brisk_worker() as play:
+        places = range(WARM_UP + TASKS_MAX, WARM_UP + TASKS_MAX + WANTED)
+        play.stream.assign(*map(an_assignment, places))
+
+        await play.stream.outcome(places[-1])
+
+    told = [m for m in play.stream.heard if isinstance(m, Outcomes)]
+    assert sum(any(one.token.position in places for one in m.outcomes) for m in told) <= 2
+
+
+async def test_an_outcome_does_not_wait_for_tasks_that_turn_out_to_be_long() -> None:
+    ahead_seconds = 60.0
+    async with brisk_worker(ahead_seconds) as play:
+        short = WARM_UP + TASKS_MAX
+        play.stream.assign(*map(an_assignment, (0, short, 1, 2)))
+
+        outcome = await play.stream.outcome(short)
+        waits = play.stage.worker._crew.waiting
+
+    assert (outcome.report, waits) == (Succeeded(1, None), 1)
 
 
 async def test_what_finds_no_slot_soon_goes_back_after_the_lower_number_was_told() -> None:
@@ -233,6 +260,19 @@ def test_a_brisk_worker_stays_so_until_its_tasks_are_clearly_longer() -> None:
 
     assert all(seen)
     assert not pace.brisk
+
+
+def test_a_brisk_worker_stays_so_when_its_process_had_to_wait_for_a_moment() -> None:
+    pace = Pace(attempts_min=1)
+    for _ in range(MEAN_OF):
+        pace.note(0.001, now=0.0)
+
+    seen = []
+    for _ in range(64):
+        pace.note(0.015, now=0.0)
+        seen.append(pace.brisk)
+
+    assert all(seen)
 
 
 def test_a_worker_that_handed_something_back_rests() -> None:

@@ -6,7 +6,7 @@ written as one. Each step is one statement for all runs of the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
 from tidemill.domain.errors import MalformedRun
@@ -82,10 +82,11 @@ class Book:
         for ledger in self.ledgers.values():
             if ledger.run.state is RunState.PENDING:
                 self._spend(ledger, ledger.unfold)
-        telling = {run_id: one for run_id, one in self.ledgers.items() if one.has_to_tell}
-        for _ in range(LOADS_MAX if telling else 0):
-            for ledger in telling.values():
+        telling = [ledger for ledger in self.ledgers.values() if ledger.has_to_tell]
+        for _ in range(LOADS_MAX):
+            for ledger in telling:
                 self._spend(ledger, ledger.tell)
+            telling = [ledger for ledger in telling if ledger.has_to_tell]
             if not await self.load(self._wanted(telling)):
                 break
         for run_id, ledger in self.ledgers.items():
@@ -146,11 +147,9 @@ class Book:
         step()
         self._rows_left -= before - ledger.rows_left
 
-    def _wanted(self, telling: Mapping[RunId, Ledger]) -> list[TaskKey]:
+    def _wanted(self, telling: Sequence[Ledger]) -> list[TaskKey]:
         keys = (
-            TaskKey(run_id, position)
-            for run_id, ledger in telling.items()
-            for position in ledger.wanted()
+            TaskKey(ledger.run.id, position) for ledger in telling for position in ledger.wanted()
         )
         return list(islice(keys, max(self._rows_left, 0)))
 

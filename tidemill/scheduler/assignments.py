@@ -43,13 +43,16 @@ class Assignments:
 
     def build_at_once(
         self, grants: Sequence[Grant], known: Mapping[TaskKey, bytes]
-    ) -> list[Built] | None:
-        """One assignment for each grant, if all that they need is at hand; otherwise None."""
+    ) -> tuple[list[Built], list[Grant]]:
+        """One assignment for each grant that needs nothing but what is at hand; and the others."""
         inputs = self._inputs
-        if any(grant.task.run_id not in inputs for grant in grants):
-            return None
-        built = [self._built(grant, inputs, known) for grant in grants]
-        return None if any(map(_lacks_results, built)) else built
+        built, others = list[Built](), list[Grant]()
+        for grant in grants:
+            if grant.task.run_id in inputs and all(key in known for key in _referenced(grant)):
+                built.append(self._built(grant, inputs, known))
+            else:
+                others.append(grant)
+        return built, others
 
     async def build(self, grants: Sequence[Grant], known: Mapping[TaskKey, bytes]) -> list[Built]:
         """One assignment for each grant. `known` are results that need not be read again."""
@@ -134,11 +137,6 @@ def too_large(token: Token, size: int, bytes_max: int) -> TaskItem:
     text = f"its inputs are {size} bytes, the limit is {bytes_max}"
     error = TaskError(type="InputTooLarge", message=text)
     return TaskItem(token=token, event=Failed(epoch=token.epoch, error=error, final=True))
-
-
-def _lacks_results(built: Built) -> bool:
-    node = built.grant.plan.nodes[built.grant.task.node]
-    return len(built.assignment.results) < len(node.references)
 
 
 def _referenced(grant: Grant) -> list[TaskKey]:

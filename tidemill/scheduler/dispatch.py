@@ -52,26 +52,26 @@ class Dispatch:
                 senders.create_task(self._send_parcels())
 
     async def hand_over(self, parcel: Parcel) -> None:
-        """Send grants to their workers: now, if nothing must be read for it, or soon.
+        """Send grants to their workers: now, where nothing must be read for it, or soon.
 
         Waits while too many others are on their way.
         """
         self.assignments.remember(parcel.inputs)
-        if parcel.grants and not self._sent_at_once(parcel):
-            await self._parcels.put(parcel)
+        left = self._send_at_once(parcel)
+        if left:
+            await self._parcels.put(parcel._replace(grants=left))
 
-    def _sent_at_once(self, parcel: Parcel) -> bool:
-        """Send grants if all that they need is at hand, which saves them the way by the queue."""
+    def _send_at_once(self, parcel: Parcel) -> Sequence[Grant]:
+        """Send those grants for which all that they need is at hand; return the others."""
         if self.secrets.are_named(parcel.grants):
-            return False
+            return parcel.grants
         try:
-            built = self.assignments.build_at_once(parcel.grants, parcel.known)
-            if built is not None:
-                self._send_out(built)
+            built, left = self.assignments.build_at_once(parcel.grants, parcel.known)
+            self._send_out(built)
         except Exception:
             log.exception("%d grants could not be sent", len(parcel.grants))
-            return True  # what is committed is committed: the keeper releases what nobody holds
-        return built is not None
+            return ()  # what is committed is committed: the keeper releases what nobody holds
+        return left
 
     def count(self, result: TurnResult) -> None:
         """Take the committed grants into account before anything else can happen."""

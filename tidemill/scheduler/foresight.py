@@ -22,10 +22,10 @@ class Foresight:
     """Children of the tasks granted last. Being wrong costs a statement, or a row read in vain."""
 
     def __init__(self) -> None:
-        self._children: OrderedDict[TaskKey, list[TaskKey]] = OrderedDict()
+        self._children: OrderedDict[TaskKey, Sequence[int]] = OrderedDict()
 
-    def children_of(self, key: TaskKey) -> Sequence[TaskKey]:
-        """Those of a task, as far as they are known."""
+    def children_of(self, key: TaskKey) -> Sequence[int]:
+        """The positions of those of a task, as far as they are known."""
         return self._children.get(key, ())
 
     def note(self, grants: Iterable[Grant]) -> None:
@@ -33,8 +33,7 @@ class Foresight:
         for grant in grants:
             children = grant.plan.nodes[grant.task.node].children
             if 0 < len(children) <= CHILDREN_MAX:
-                run_id = grant.task.run_id
-                self._children[grant.task.key] = [TaskKey(run_id, child) for child in children]
+                self._children[grant.task.key] = children
         while len(self._children) > TASKS_MAX:
             self._children.popitem(last=False)
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from tidemill.domain.events import Bound, Due, Lost, Released
-from tidemill.domain.identifiers import Lane, Moment, RunId, SessionId, Token
+from tidemill.domain.identifiers import Lane, Moment, RunId, SessionId, TaskKey, Token
 from tidemill.domain.ledger import Ledger
 from tidemill.domain.pools import is_pool
 from tidemill.domain.task_run import ALONE, ENDED, GRANTED, Reason, TaskRun, TaskState
@@ -135,8 +135,9 @@ class Turn:
 
     def _opening(self, sessions: Sequence[AttachedSession]) -> Opening:
         runs = {item.run_id for item in self.items}
-        named = {item.token.key for item in self.items if isinstance(item, TaskItem)}
-        tasks = named.union(*(self._means.foresight.children_of(key) for key in named))
+        tasks = {item.token.key for item in self.items if isinstance(item, TaskItem)}
+        children_of = self._means.foresight.children_of
+        tasks |= {TaskKey(key.run_id, child) for key in tasks for child in children_of(key)}
         return Opening(self._sessions_to_lock(sessions), runs, tasks, self.patient)
 
     def _sessions_to_lock(self, sessions: Sequence[AttachedSession]) -> set[SessionId]:

@@ -26,7 +26,9 @@ LONG_SECONDS = 0.007
 REST_SECONDS = 1.0
 """So long a worker that handed something back takes nothing ahead, however short its tasks are."""
 
-MEAN_OF = 32
+MEAN_OF = 256
+"""Four rounds of the slots by default: one in which the process had to wait changes nothing."""
+
 LOOK_SECONDS_MIN = 0.001
 
 

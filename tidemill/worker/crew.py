@@ -71,6 +71,11 @@ class Crew:
         return usable + self._ahead.wanted if usable else 0
 
     @property
+    def waiting(self) -> int:
+        """Grants in hand that no slot has taken yet; those of short tasks soon will be."""
+        return len(self._ahead)
+
+    @property
     def attempts(self) -> tuple[Attempt, ...]:
         """What runs right now; other threads may ask."""
         return tuple(self._attempts.values())

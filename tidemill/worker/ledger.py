@@ -29,9 +29,9 @@ class Ledger:
         return tuple(self._kept)
 
     @property
-    def unsent(self) -> bool:
-        """Whether this stream has not yet carried some outcome."""
-        return bool(self._unsent)
+    def unsent(self) -> int:
+        """How many outcomes this stream has not carried yet."""
+        return len(self._unsent)
 
     def add(self, outcome: Outcome) -> None:
         """Keep an outcome until it is acknowledged."""

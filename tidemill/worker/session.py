@@ -34,6 +34,11 @@ _log = logging.getLogger("tidemill.worker")
 BEGIN_AT_ONCE = 64
 """Tasks begun before others get a turn; in batches of fewer each costs the scheduler more."""
 
+GATHERED_MAX = 256
+GATHER_SECONDS = 0.01
+"""While short tasks wait for a slot, outcomes wait for more of their kind, so many or so long: a
+message costs both sides as much as a dozen tasks in it."""
+
 
 class Credentials(NamedTuple):
     """What proves that a worker is the one that held a session."""
@@ -162,6 +167,7 @@ class Outgoing:
         self._closed = False
         self._ping_at = self._holdings_at = self._said_at = 0.0
         self._flush_at: float | None = None
+        self._gather_until: float | None = None
 
     def begin(self, hello: Hello) -> Outgoing:
         """Say Hello first, and nothing else until `open`."""
@@ -208,12 +214,14 @@ class Outgoing:
         crew = self._crew
         if crew.slots_changed or now >= self._holdings_at:
             return self._holdings(now)
+        tells = not self._gathers(now) and crew.ledger.unsent
         # Before the outcomes, so that what an attempt wrote arrives while its grant lives.
-        if crew.output and (crew.ledger.unsent or crew.leaving or self._flush_is_due(now)):
+        if crew.output and (tells or crew.leaving or self._flush_is_due(now)):
             self._flush_at = None
             self._queue.extend(crew.output.take())
             return self._queue.popleft()
-        if crew.ledger.unsent:
+        if tells:
+            self._gather_until = None
             return Outcomes(crew.ledger.take())
         if crew.leaving:
             self.ended = True
@@ -225,6 +233,15 @@ class Outgoing:
         self._holdings_at = now + self._config.holdings_seconds
         return Holdings(held=self._crew.held, slots=self._crew.wanted)
 
+    def _gathers(self, now: float) -> bool:
+        """Whether more outcomes are about to join those that are there."""
+        crew = self._crew
+        if crew.leaving or not crew.waiting or not 0 < crew.ledger.unsent < GATHERED_MAX:
+            self._gather_until = None
+        elif self._gather_until is None:
+            self._gather_until = now + GATHER_SECONDS
+        return self._gather_until is not None and now < self._gather_until
+
     def _flush_is_due(self, now: float) -> bool:
         if self._flush_at is None:
             self._flush_at = now + self._config.flush_seconds
@@ -232,8 +249,7 @@ class Outgoing:
 
     async def _wait(self, now: float) -> None:
         due = [self._ping_at, self._holdings_at] if self._opened else []
-        if self._flush_at is not None:
-            due.append(self._flush_at)
+        due += [at for at in (self._flush_at, self._gather_until) if at is not None]
         until = min(due) - now if due else None
         with suppress(TimeoutError):
             async with asyncio.timeout(until):

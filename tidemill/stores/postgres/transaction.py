@@ -33,15 +33,15 @@ class PostgresTransaction(StoreTransaction):
         """Lock the sessions, then the runs, then the tasks of the runs had."""
         if opening.wait:
             return await super().open(opening)
-        positions: dict[str, list[str]] = {run_id: [] for run_id in sorted(set(opening.runs))}
-        for run_id, position in sorted(set(opening.tasks)):
+        positions: dict[str, set[int]] = {run_id: set() for run_id in sorted(opening.runs)}
+        for run_id, position in opening.tasks:
             if run_id in positions:
-                positions[run_id].append(str(position))
+                positions[run_id].add(position)
         rows = await self._statements.fetch(
             "open_turn",
             sorted(set(opening.sessions)),
             joined_ids(positions),
-            ",".join(" ".join(places) for places in positions.values()),
+            ",".join([" ".join(map(str, sorted(places))) for places in positions.values()]),
             FORMAT_MAX,
         )
         runs = {row[0]: row for row in rows if row[0] is not None}
