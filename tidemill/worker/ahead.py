@@ -16,9 +16,9 @@ from tidemill.domain.identifiers import Token
 from tidemill.ports.clock import Clock
 from tidemill.protocol.messages import Assignment
 
-AHEAD_PER_SLOT = 15
-AHEAD_MAX = 960
-"""With the 64 slots that a worker has by default, 1,024 grants in all."""
+AHEAD_PER_SLOT = 23
+AHEAD_MAX = 1_472
+"""With the 64 slots that a worker has by default, 1,536 grants in all."""
 
 SHORT_SECONDS = 0.005
 LONG_SECONDS = 0.007
