@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import sys
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -15,8 +16,8 @@ from tidemill.runtime.tuning import (
     SWITCH_SECONDS,
     USER_OBJECTS_MAX,
     YOUNG_OBJECTS_MAX,
-    settle_in,
     settle_in_beside_user_code,
+    settled_in,
 )
 
 
@@ -31,12 +32,37 @@ def as_before() -> Iterator[None]:
 
 
 def test_a_serving_process_spares_the_collector_what_stays() -> None:
-    settle_in()
+    with settled_in():
+        assert gc.isenabled()
+        assert gc.get_freeze_count() > 0
+        assert gc.get_threshold()[0] == YOUNG_OBJECTS_MAX
+        assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS)
 
-    assert gc.isenabled()
-    assert gc.get_freeze_count() > 0
-    assert gc.get_threshold()[0] == YOUNG_OBJECTS_MAX
-    assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS)
+
+def test_the_interpreter_is_given_back_as_it_was() -> None:
+    def told() -> tuple[object, ...]:
+        return gc.get_freeze_count(), gc.get_threshold(), sys.getswitchinterval()
+
+    before = told()
+    with settled_in():
+        pass
+
+    assert told() == before
+
+
+def test_nothing_of_a_system_stays_once_another_one_serves() -> None:
+    class System:
+        """Knows itself, as those do whose parts call each other."""
+
+        def __init__(self) -> None:
+            self.itself = self
+
+    system = System()
+    left = weakref.ref(system)
+    with settled_in():
+        del system
+    with settled_in():
+        assert left() is None
 
 
 def test_a_worker_collects_the_garbage_of_user_code_more_often_than_servers_do() -> None:

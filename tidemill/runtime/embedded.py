@@ -35,7 +35,7 @@ from tidemill.runtime.settings import Settings
 from tidemill.runtime.sources import Sources
 from tidemill.runtime.standing import Standing
 from tidemill.runtime.supervisor import Supervisor, WorkerDied
-from tidemill.runtime.tuning import settle_in
+from tidemill.runtime.tuning import settled_in
 from tidemill.runtime.wiring import check_place
 from tidemill.scheduler.service import Scheduler
 from tidemill.scheduler.sessions import AttachedSession
@@ -93,7 +93,7 @@ class Embedded:
         except BaseException:
             await self.parts.exit.aclose()
             raise
-        settle_in()
+        self.parts.exit.enter_context(settled_in())
         return self
 
     async def __aexit__(self, *_: object) -> None:

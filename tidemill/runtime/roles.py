@@ -22,7 +22,7 @@ from tidemill.runtime.resuming import with_left_imports
 from tidemill.runtime.setting_checks import SINGLE_USER
 from tidemill.runtime.settings import Settings
 from tidemill.runtime.standing import Standing
-from tidemill.runtime.tuning import settle_in
+from tidemill.runtime.tuning import settled_in
 from tidemill.runtime.wiring import bus_url, check_schema
 from tidemill.scheduler.service import Scheduler
 
@@ -46,8 +46,8 @@ class Role:
 
     async def until(self, stop: asyncio.Event) -> None:
         """Work until stopped; from then on, the role is draining."""
-        settle_in()
-        await self.parts.until(stop)
+        with settled_in():
+            await self.parts.until(stop)
         self.standing.draining = True
 
     @asynccontextmanager
